@@ -1,0 +1,1 @@
+"""The front door: command line and configuration. Holds no logic of its own."""

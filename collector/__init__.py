@@ -1,0 +1,1 @@
+"""Receives OTLP, stores spans durably, and owns every DuckDB file."""

@@ -1,0 +1,1 @@
+"""From spans to service level objectives, in SQL."""

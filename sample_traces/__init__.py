@@ -1,0 +1,1 @@
+"""A small company of agents, as traces, with the truth about them."""
