@@ -1,0 +1,160 @@
+"""What a user may say about tools, tasks and prices in `agent-slo.yaml`.
+
+Every section is optional and has a safe default. The models only validate and carry values; the SQL files read
+them from the `settings_*` tables that `metrics.deriver` fills.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
+
+ToolEffect = Literal["read", "write", "idempotent_write", "escalate", "control"]
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d|w))")
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def parse_duration(value: Any) -> timedelta:
+    """Turn `90`, `"90s"`, `"10m"` or `"1h30m"` into a duration.
+
+    Bare numbers are seconds. Raises `ValueError` that names the accepted forms.
+    """
+    if isinstance(value, timedelta):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        text = str(value).strip().lower()
+        parts = _DURATION.findall(text)
+        if not parts or "".join(n + u for n, u in parts) != text:
+            raise ValueError(f"{value!r} is no duration; write for example 30s, 10m, 1h30m or 7d")
+        seconds = sum(float(n) * _UNIT_SECONDS[u] for n, u in parts)
+    if seconds <= 0:
+        raise ValueError(f"{value!r} is no duration: it must be longer than zero")
+    return timedelta(seconds=seconds)
+
+
+Duration = Annotated[
+    timedelta, BeforeValidator(parse_duration), PlainSerializer(lambda d: f"{d.total_seconds():g}s", return_type=str)
+]
+
+
+class Section(BaseModel):
+    """A section of the configuration file: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RetryPolicy(Section):
+    """What a tool's callers may do after a failed call."""
+
+    max_attempts: int = Field(default=10, ge=1)
+
+
+class ToolRule(Section):
+    """What is known of one tool, or of all tools that match a glob."""
+
+    effect: ToolEffect | None = None
+    key_fields: list[str] = Field(default_factory=list)
+    compensated_by: list[str] = Field(default_factory=list)
+    window: Duration = timedelta(hours=24)
+    key_ttl: Duration | None = None
+    timeout: Duration | None = None
+    on_failure: Literal["retry", "escalate", "dead_letter"] | None = None
+    retry: RetryPolicy = RetryPolicy()
+
+
+class ResultPatterns(Section):
+    """Result texts that decide how an attempt ended."""
+
+    refused: list[str] = Field(default_factory=lambda: ["^Error"])
+
+    @field_validator("refused")
+    @classmethod
+    def _compiles(cls, patterns: list[str]) -> list[str]:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return patterns
+
+
+class TaskMatch(Section):
+    """Which tasks a rule is for."""
+
+    agent: str | None = None
+    service: str | None = None
+
+
+class TaskRule(Section):
+    """When a task counts as crashed, lost or late."""
+
+    match: TaskMatch | None = None
+    quiet: Duration | None = None
+    deadline: Duration | None = None
+    human_deadline: Duration | None = None
+    unknown: str | None = None
+    gate_is_intervention: bool | None = None
+
+    @field_validator("unknown")
+    @classmethod
+    def _policy(cls, value: str | None) -> str | None:
+        if value is None or value in ("exclude", "bad"):
+            return value
+        if value.startswith("bad-after-"):
+            parse_duration(value.removeprefix("bad-after-"))
+            return value
+        raise ValueError(f"{value!r} is no policy for unknown outcomes; write exclude, bad or bad-after-24h")
+
+
+class Exclusions(Section):
+    """Traffic that no objective counts."""
+
+    environments: list[str] = Field(default_factory=lambda: ["test", "eval", "replay"])
+
+
+class MaintenanceWindow(Section):
+    """A window whose tasks are excluded from rates (never from duplicates, lost tasks and uncertain outcomes)."""
+
+    start: datetime
+    end: datetime
+    agent: str = "*"
+    reason: str = "maintenance"
+
+
+class ApprovalPolicy(Section):
+    """Arguments above which a tool needs a human's approval."""
+
+    tool: str
+    above: dict[str, float] = Field(default_factory=dict)
+
+
+class Policies(Section):
+    """Rules of the business that traces do not state."""
+
+    approvals: list[ApprovalPolicy] = Field(default_factory=list)
+
+
+class Conventions(Section):
+    """Keys of your own: `their key: the key it stands for`."""
+
+    aliases: dict[str, str] = Field(default_factory=dict)
+
+
+class MetricsSettings(Section):
+    """The sections of `agent-slo.yaml` that change what is derived."""
+
+    conventions: Conventions = Conventions()
+    tools: dict[str, ToolRule] = Field(default_factory=dict)
+    results: ResultPatterns = ResultPatterns()
+    tasks: dict[str, TaskRule] = Field(default_factory=dict)
+    policies: Policies = Policies()
+    prices: list[dict[str, Any]] = Field(default_factory=list)
+    maintenance: list[MaintenanceWindow] = Field(default_factory=list)
+    exclude: Exclusions = Exclusions()
+    service_hours: dict[str, Any] = Field(default_factory=dict)
