@@ -1,0 +1,83 @@
+"""The collector's own counters and their Prometheus text."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+_COMMIT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+_HELP = {
+    "received": "Spans and log records in requests that could be read.",
+    "stored": "Spans and log records committed.",
+    "rejected": "Spans and log records left out of an accepted request, by reason.",
+    "requests": "Export requests by transport, signal and answer.",
+    "refused": "Requests refused for now (503 or UNAVAILABLE), by reason.",
+    "dropped_metrics": "Metric export requests answered and dropped.",
+    "background_failures": "Failures of the derivation thread.",
+}
+
+
+class Counters:
+    """Monotonic counters with labels, a commit-time histogram, and gauges read when asked."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+        self._buckets = [0] * (len(_COMMIT_BUCKETS) + 1)
+        self._commit_sum = 0.0
+        self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+
+    def add(self, name: str, number: int = 1, **labels: str) -> None:
+        key = (name, tuple(sorted(labels.items())))
+        with self._lock:
+            self._values[key] = self._values.get(key, 0) + number
+
+    def value(self, name: str, **labels: str) -> int:
+        """Sum over all label sets that contain `labels`."""
+        wanted = set(labels.items())
+        with self._lock:
+            return sum(v for (n, have), v in self._values.items() if n == name and wanted <= set(have))
+
+    def commit(self, seconds: float) -> None:
+        with self._lock:
+            self._commit_sum += seconds
+            for i, bound in enumerate(_COMMIT_BUCKETS):
+                if seconds <= bound:
+                    self._buckets[i] += 1
+                    return
+            self._buckets[-1] += 1
+
+    def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
+        self._gauges[name] = (text, read)
+
+    def prometheus(self) -> str:
+        """Prometheus text exposition, version 0.0.4."""
+        with self._lock:
+            values, buckets, total = dict(self._values), list(self._buckets), self._commit_sum
+        lines: list[str] = []
+        for name, text in _HELP.items():
+            full = f"agent_slo_collector_{name}_total"
+            lines += [f"# HELP {full} {text}", f"# TYPE {full} counter"]
+            found = sorted((labels, v) for (n, labels), v in values.items() if n == name)
+            lines += [f"{full}{_labels(labels)} {v}" for labels, v in found] or [f"{full} 0"]
+        full = "agent_slo_collector_commit_seconds"
+        lines += [f"# HELP {full} Time of one group commit.", f"# TYPE {full} histogram"]
+        running = 0
+        for bound, n in zip((*map(str, _COMMIT_BUCKETS), "+Inf"), buckets, strict=True):
+            running += n
+            lines.append(f'{full}_bucket{{le="{bound}"}} {running}')
+        lines += [f"{full}_sum {total:.6f}", f"{full}_count {running}"]
+        for name, (text, read) in self._gauges.items():
+            full = f"agent_slo_collector_{name}"
+            lines += [f"# HELP {full} {text}", f"# TYPE {full} gauge", f"{full} {read():g}"]
+        return "\n".join(lines) + "\n"
+
+
+def _labels(labels: tuple[tuple[str, str], ...]) -> str:
+    if not labels:
+        return ""
+    escaped = (
+        (k, v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for k, v in labels
+    )
+    return "{" + ",".join(f'{k}="{v}"' for k, v in escaped) + "}"

@@ -1,0 +1,199 @@
+"""The query door: one SELECT at a time over the store, for the dashboard and the command line.
+
+The data folder's door.json names the address and the token; whoever may read that file may ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import io
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from collector.settings import CollectorSettings
+from collector.store import Store, StoreError
+
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+_BATCH_ROWS = 65_536
+_WAITING_PER_SLOT = 8
+
+
+class QueryRefused(Exception):  # noqa: N818 - an answer, not a fault
+    """The query is not run or not finished; the message says why."""
+
+
+def check_single_select(con: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Raise QueryRefused unless the text is exactly one statement of type SELECT.
+
+    FROM x, DESCRIBE, SUMMARIZE and SHOW count as SELECT; COPY, ATTACH, PRAGMA, CALL, SET do not.
+    """
+    statements = con.extract_statements(sql)
+    if len(statements) != 1:
+        raise QueryRefused(f"one SELECT at a time, this text holds {len(statements)} statements")
+    kind = statements[0].type
+    if kind != duckdb.StatementType.SELECT:
+        raise QueryRefused(f"only SELECT is answered here, not {str(kind).rsplit('.', 1)[-1]}")
+
+
+class Door:
+    """ASGI application answering POST /sql with an Arrow IPC stream."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: CollectorSettings,
+        health: Callable[[], dict[str, Any]],
+        routes: Sequence[BaseRoute] = (),
+    ) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._store = store
+        self._settings = settings
+        self._health = health
+        slots = settings.query_concurrency
+        self._threads = ThreadPoolExecutor(slots, thread_name_prefix="query")
+        self._asked = 0
+        self._most = slots * (1 + _WAITING_PER_SLOT)
+        self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._lock = threading.Lock()
+        self.app = Starlette(
+            routes=[Route("/sql", self._sql, methods=["POST"]), Route("/healthz", self._healthz), *routes]
+        )
+
+    def authorised(self, request: Request) -> bool:
+        """Whether the request shows the door's token; further routes must ask this too."""
+        given = request.headers.get("authorization", "").encode()
+        return hmac.compare_digest(given, f"Bearer {self.token}".encode())
+
+    async def _healthz(self, request: Request) -> Response:
+        return JSONResponse(self._health())
+
+    async def _sql(self, request: Request) -> Response:
+        if not self.authorised(request):
+            return _error(401, "a bearer token is needed; it is in door.json of the data folder")
+        try:
+            question = json.loads(await request.body())
+            sql, params = question["sql"], question.get("params")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return _error(400, 'send a JSON object {"sql": TEXT, "params": LIST or OBJECT}')
+        if not isinstance(sql, str) or not isinstance(params, list | dict | None):
+            return _error(400, "sql must be a string, params a list or an object")
+        if self._asked >= self._most:
+            return _error(503, "too many queries are waiting; ask again", {"retry-after": "1"})
+        self._asked += 1
+        try:
+            loop = asyncio.get_running_loop()
+            body = await loop.run_in_executor(self._threads, self.answer, sql, params)
+        except QueryRefused as e:
+            return _error(400, str(e))
+        except StoreError as e:
+            return _error(503, str(e), {"retry-after": "1"})
+        except duckdb.Error as e:
+            return _error(400, str(e))
+        finally:
+            self._asked -= 1
+        return Response(body, media_type=ARROW_STREAM)
+
+    def answer(self, sql: str, params: list[Any] | dict[str, Any] | None) -> bytes:
+        """Run one SELECT and return an Arrow IPC stream.
+
+        Raises QueryRefused (not one SELECT; too slow, too many rows or bytes) or duckdb.Error.
+        """
+        with self._store.reader() as con, self._limited(con) as late:
+            check_single_select(con, sql)
+            try:
+                con.execute(sql, params) if params else con.execute(sql)
+                return self._stream(con)
+            except duckdb.InterruptException as e:
+                if late.is_set():
+                    raise QueryRefused(
+                        f"stopped after {self._settings.query_seconds:g} s; "
+                        "bound the query by time or ask for less"
+                    ) from e
+                raise QueryRefused("stopped: the collector needed the memory or is stopping") from e
+
+    def _stream(self, con: duckdb.DuckDBPyConnection) -> bytes:
+        reader = con.to_arrow_reader(_BATCH_ROWS)
+        out = io.BytesIO()
+        rows = 0
+        with pa.ipc.new_stream(out, reader.schema) as writer:
+            for batch in reader:
+                rows += batch.num_rows
+                if rows > self._settings.query_rows:
+                    raise QueryRefused(
+                        f"more than {self._settings.query_rows} rows; aggregate, or add a LIMIT"
+                    )
+                writer.write_batch(batch)
+                if out.tell() > self._settings.query_bytes:
+                    raise QueryRefused(
+                        f"more than {self._settings.query_bytes} bytes; name fewer columns, or add a LIMIT"
+                    )
+        return out.getvalue()
+
+    @contextlib.contextmanager
+    def _limited(self, con: duckdb.DuckDBPyConnection) -> Iterator[threading.Event]:
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            con.interrupt()
+
+        timer = threading.Timer(self._settings.query_seconds, stop)
+        timer.daemon = True
+        timer.start()
+        with self._lock:
+            self._running.add(con)
+        try:
+            yield late
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._running.discard(con)
+
+    def interrupt(self) -> None:
+        """Stop the queries that run: the writer needs the memory, or the collector stops."""
+        with self._lock:
+            for con in self._running:
+                con.interrupt()
+
+    def close(self) -> None:
+        self.interrupt()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def write_door_file(path: Path, door: Door, port: int, http: str, grpc: str | None, version: str) -> None:
+    """Write door.json, readable by its owner only, in one step."""
+    content = {
+        "door": f"http://127.0.0.1:{port}",
+        "token": door.token,
+        "pid": os.getpid(),
+        "http": http,
+        "grpc": grpc,
+        "version": version,
+        "started": time.time(),
+    }
+    scratch = path.with_suffix(".json.new")
+    scratch.unlink(missing_ok=True)
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as f:
+        json.dump(content, f)
+    scratch.replace(path)
+
+
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": message}, status, headers)

@@ -1,0 +1,177 @@
+"""The bounded way from the receivers to the writer: a byte and request budget, and group commit.
+
+No timer: the writer takes everything that waits, commits it, answers all of it. Under load the groups
+grow by themselves; idle, one request is one commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from collector.batch import Batch, Rejected
+from collector.counters import Counters
+from collector.decode import BadRequest, Encoding, Signal, decode
+from collector.store import Store, StoreBusyError
+
+log = logging.getLogger("agent_slo.intake")
+
+_GROUP_REQUESTS = 64
+_GROUP_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request. `stored` only after the commit returned."""
+
+    kind: Literal["stored", "bad", "busy", "failed"]
+    message: str = ""
+    rejected: Rejected | None = None
+
+
+@dataclass
+class _Item:
+    signal: Signal
+    encoding: Encoding
+    body: bytes
+    answer: asyncio.Future[Outcome]
+    loop: asyncio.AbstractEventLoop
+
+
+class Budget:
+    """Bytes and requests that may be in the house at once. Used from the event loop only."""
+
+    def __init__(self, max_bytes: int, max_requests: int) -> None:
+        self.max_bytes, self.max_requests = max_bytes, max_requests
+        self.bytes = 0
+        self.requests = 0
+
+    def enter(self) -> bool:
+        if self.requests >= self.max_requests:
+            return False
+        self.requests += 1
+        return True
+
+    def take(self, number: int) -> bool:
+        """Reserve bytes; False when the house is full."""
+        if self.bytes + number > self.max_bytes:
+            return False
+        self.bytes += number
+        return True
+
+    def give(self, number: int) -> None:
+        self.bytes -= number
+
+    def leave(self) -> None:
+        self.requests -= 1
+
+
+class Intake:
+    """Queue and writer thread. `submit` from the event loop, `close` from anywhere."""
+
+    def __init__(self, store: Store, counters: Counters, budget: Budget) -> None:
+        self.budget = budget
+        self.counters = counters
+        self._store = store
+        self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        counters.gauge("queue_requests", "Requests being read, waiting or written.", lambda: budget.requests)
+        counters.gauge("queue_bytes", "Bytes of those requests.", lambda: budget.bytes)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self, timeout: float) -> bool:
+        """Write what waits, then stop. False when that took longer than `timeout` seconds."""
+        self._queue.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    async def submit(self, signal: Signal, encoding: Encoding, body: bytes) -> Outcome:
+        """Wait until the request is committed or refused."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Outcome] = loop.create_future()
+        self._queue.put(_Item(signal, encoding, body, answer, loop))
+        return await answer
+
+    def _run(self) -> None:
+        open_ = True
+        while open_:
+            first = self._queue.get()
+            if first is None:
+                return
+            group, size = [first], len(first.body)
+            while len(group) < _GROUP_REQUESTS and size < _GROUP_BYTES:
+                try:
+                    item = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if item is None:
+                    open_ = False
+                    break
+                group.append(item)
+                size += len(item.body)
+            outcomes = self._write(group)
+            first.loop.call_soon_threadsafe(_answer, group, outcomes)
+
+    def _write(self, group: list[_Item]) -> list[Outcome]:
+        outcomes: list[Outcome | None] = [None] * len(group)
+        spans: list[pa.Table] = []
+        logs: list[pa.Table] = []
+        waiting: list[tuple[int, Rejected]] = []
+        for i, item in enumerate(group):
+            try:
+                decoded = decode(item.signal, item.encoding, item.body)
+            except BadRequest as e:
+                outcomes[i] = Outcome("bad", str(e))
+                continue
+            except Exception as e:  # noqa: BLE001 - one request must never end the writer or its neighbours
+                log.exception("a %s request of %d bytes broke the decoder", item.encoding, len(item.body))
+                outcomes[i] = Outcome("failed", f"this request cannot be decoded ({type(e).__name__})")
+                continue
+            if decoded.batch.spans is not None:
+                spans.append(decoded.batch.spans)
+            if decoded.batch.logs is not None:
+                logs.append(decoded.batch.logs)
+            self.counters.add("received", decoded.batch.rows + decoded.rejected.number, signal=item.signal)
+            for reason, number in decoded.rejected.reasons.items():
+                self.counters.add("rejected", number, reason=reason)
+            waiting.append((i, decoded.rejected))
+        batch = Batch(
+            pa.concat_tables(spans) if spans else None, pa.concat_tables(logs) if logs else None
+        )
+        failure = self._commit(batch)
+        for i, rejected in waiting:
+            outcomes[i] = failure or Outcome("stored", rejected=rejected)
+        return [o for o in outcomes if o is not None]
+
+    def _commit(self, batch: Batch) -> Outcome | None:
+        if not batch.rows:
+            return None
+        started = time.monotonic()
+        try:
+            self._store.append(batch)
+        except StoreBusyError as e:
+            log.error("%s", e)
+            return Outcome("busy", str(e))
+        except Exception as e:  # noqa: BLE001 - the writer must live on; the senders are told to retry
+            log.exception("commit failed")
+            return Outcome("busy", f"commit failed ({type(e).__name__}), send again")
+        self.counters.commit(time.monotonic() - started)
+        for signal, table in (("traces", batch.spans), ("logs", batch.logs)):
+            if table is not None:
+                self.counters.add("stored", table.num_rows, signal=signal)
+        return None
+
+
+def _answer(group: list[_Item], outcomes: list[Outcome]) -> None:
+    for item, outcome in zip(group, outcomes, strict=True):
+        if not item.answer.done():  # its sender may have gone
+            item.answer.set_result(outcome)

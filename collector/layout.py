@@ -1,0 +1,122 @@
+"""Where everything lies in the data folder, and what a file there is called."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMAT_VERSION = 1
+STORAGE_VERSION = "v1.5.0"
+_SPAN_FILE = re.compile(r"^(\d{6,})\.duckdb$")
+
+
+class StoreError(Exception):
+    """The data folder cannot be used; the message says what, where and how to mend it."""
+
+
+class StoreBusyError(StoreError):
+    """The store cannot take data now; the same request may succeed in a few seconds."""
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """Paths inside one data folder. Nothing is created by looking."""
+
+    root: Path
+
+    @property
+    def format_file(self) -> Path:
+        return self.root / "format.json"
+
+    @property
+    def door_file(self) -> Path:
+        return self.root / "door.json"
+
+    @property
+    def spans(self) -> Path:
+        return self.root / "spans"
+
+    @property
+    def core(self) -> Path:
+        return self.root / "core.duckdb"
+
+    @property
+    def work(self) -> Path:
+        return self.root / "work.duckdb"
+
+    @property
+    def temporary(self) -> Path:
+        return self.root / "tmp"
+
+    @property
+    def damaged(self) -> Path:
+        """Copies of what a repair cut off; never read again by the program."""
+        return self.root / "damaged"
+
+    def span_files(self) -> list[tuple[int, Path]]:
+        """(number, path) of every span file, oldest first."""
+        if not self.spans.is_dir():
+            return []
+        found = [(int(m.group(1)), p) for p in self.spans.iterdir() if (m := _SPAN_FILE.match(p.name))]
+        return sorted(found)
+
+    def span_file(self, number: int) -> Path:
+        return self.spans / f"{number:06d}.duckdb"
+
+    def prepare(self, created_by: str) -> None:
+        """Create the folder if need be and check that this program may write this format.
+
+        Raises StoreError: not a folder, not writable, or written by a newer version.
+        """
+        try:
+            for folder in (self.root, self.spans, self.temporary):
+                folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as e:
+            raise StoreError(
+                f"data folder {self.root}: {e.filename} is a file, not a folder; name another one with --data"
+            ) from e
+        except OSError as e:
+            raise StoreError(
+                f"data folder {self.root}: cannot create it ({e.strerror}); "
+                "name a writable one with --data or mend its permissions"
+            ) from e
+        for folder in (self.root, self.spans, self.temporary):
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise StoreError(
+                    f"data folder {self.root}: {folder} is not writable by this user; "
+                    "name another one with --data or mend its permissions"
+                )
+        if self.format_file.exists():
+            self.check_format()
+        else:
+            text = json.dumps({"version": FORMAT_VERSION, "created_by": created_by})
+            scratch = self.format_file.with_suffix(".json.new")
+            scratch.write_text(text + "\n")
+            scratch.replace(self.format_file)
+
+    def check_format(self) -> None:
+        """Raise StoreError when format.json is missing, broken or newer than this program."""
+        try:
+            version = json.loads(self.format_file.read_text())["version"]
+        except FileNotFoundError as e:
+            raise StoreError(
+                f"data folder {self.root}: no format.json, so this is not an agent-slo data folder; "
+                "name the right one with --data"
+            ) from e
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            raise StoreError(
+                f'data folder {self.root}: format.json cannot be read ({e}); it should hold {{"version": 1}}'
+            ) from e
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise StoreError(
+                f"data folder {self.root}: written in format {version}, this program knows up to "
+                f"{FORMAT_VERSION}; use the newer agent-slo that wrote it, or another folder with --data"
+            )
+
+
+def quoted(path: Path | str) -> str:
+    """The path or text as an SQL string literal."""
+    return "'" + str(path).replace("'", "''") + "'"

@@ -1,0 +1,150 @@
+"""OTLP over gRPC, with raw bytes: undecodable requests must become INVALID_ARGUMENT, not UNKNOWN."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from collector import answers
+from collector.decode import Signal
+from collector.intake import Intake
+from collector.settings import Address, CollectorError, CollectorSettings
+
+_SERVICES: dict[str, Signal | None] = {
+    "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "traces",
+    "/opentelemetry.proto.collector.logs.v1.LogsService/Export": "logs",
+    "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export": None,
+}
+# The official JavaScript exporter never retries on gRPC, so a full queue makes it wait, well inside the
+# usual deadline of 10 s.
+_WAIT_SECONDS = 7.0
+_RETRY_SECONDS = 1
+
+
+class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """The gRPC receiver: traces and logs are stored, metrics answered and dropped."""
+
+    def __init__(self, intake: Intake, settings: CollectorSettings, address: Address) -> None:
+        self.intake = intake
+        self.counters = intake.counters
+        self.token = settings.token
+        self.closing = False
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", settings.max_request_bytes),
+                ("grpc.so_reuseport", 0),
+                # Clients ping every 10-30 s; by default that is answered with GOAWAY too_many_pings.
+                ("grpc.keepalive_permit_without_calls", 1),
+                ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
+                ("grpc.http2.max_ping_strikes", 0),
+            ],
+        )
+        self._server.add_generic_rpc_handlers((self,))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self.port = self._bind(address, settings)
+        self.address = Address(address.host, self.port)
+
+    def _bind(self, address: Address, settings: CollectorSettings) -> int:
+        try:
+            if settings.tls_certificate is not None and settings.tls_key is not None:
+                authorities = settings.tls_client_ca.read_bytes() if settings.tls_client_ca else None
+                credentials = grpc.ssl_server_credentials(
+                    [(settings.tls_key.read_bytes(), settings.tls_certificate.read_bytes())],
+                    authorities,
+                    require_client_auth=authorities is not None,
+                )
+                return int(self._server.add_secure_port(str(address), credentials))
+            return int(self._server.add_insecure_port(str(address)))
+        except RuntimeError as e:
+            raise CollectorError(
+                f"port {address.port} on {address.host} cannot be used for OTLP/gRPC, another process may "
+                "have it; choose another with --grpc HOST:PORT"
+            ) from e
+
+    def service(self, details: Any) -> Any:
+        """The handler of a method, None for unknown ones (UNIMPLEMENTED)."""
+        if details.method not in _SERVICES:
+            return None
+        return grpc.unary_unary_rpc_method_handler(self._handler(_SERVICES[details.method]))
+
+    def _handler(self, signal: Signal | None) -> Callable[[bytes, Any], Awaitable[bytes]]:
+        async def export(body: bytes, context: Any) -> bytes:
+            return await self._export(signal, body, context)
+
+        return export
+
+    async def _export(self, signal: Signal | None, body: bytes, context: Any) -> bytes:
+        label = signal or "metrics"
+        if self.token is not None:
+            given = dict(context.invocation_metadata() or ()).get("authorization", "")
+            given = given if isinstance(given, bytes) else given.encode()
+            if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
+                self._count(label, "UNAUTHENTICATED")
+                await context.abort(
+                    grpc.StatusCode.UNAUTHENTICATED,
+                    "a bearer token is needed: send the metadata 'authorization: Bearer TOKEN'",
+                )
+        if signal is None:
+            self.counters.add("dropped_metrics")
+            self._count(label, "OK")
+            return b""
+        budget = self.intake.budget
+        if not await self._room(len(body), context):
+            self.counters.add("refused", reason="queue")
+            await self._unavailable(label, "the collector is behind: send again", context)
+        try:
+            outcome = await self.intake.submit(signal, "protobuf", body)
+        finally:
+            budget.give(len(body))
+            budget.leave()
+        if outcome.kind in ("bad", "failed"):
+            self._count(label, "INVALID_ARGUMENT")
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, outcome.message)
+        if outcome.kind == "busy":
+            self.counters.add("refused", reason="store")
+            await self._unavailable(label, outcome.message, context)
+        self._count(label, "OK")
+        return answers.success(label, "protobuf", outcome.rejected)
+
+    async def _room(self, size: int, context: Any) -> bool:
+        """Wait inside the caller's deadline for a place in the queue."""
+        budget = self.intake.budget
+        remaining = context.time_remaining()
+        wait = _WAIT_SECONDS if remaining is None else min(_WAIT_SECONDS, remaining - 1.0)
+        deadline = asyncio.get_running_loop().time() + wait
+        while not self.closing:
+            if budget.enter():
+                if budget.take(size):
+                    return True
+                budget.leave()
+            if asyncio.get_running_loop().time() >= deadline:
+                return False
+            await asyncio.sleep(0.05)
+        return False
+
+    async def _unavailable(self, label: str, message: str, context: Any) -> None:
+        self._count(label, "UNAVAILABLE")
+        details = answers.retry_status(message, _RETRY_SECONDS)
+        await context.abort(
+            grpc.StatusCode.UNAVAILABLE, message, (("grpc-status-details-bin", details),)
+        )
+
+    def _count(self, label: str, answer: str) -> None:
+        self.counters.add("requests", transport="grpc", signal=label, answer=answer)
+
+    async def start(self) -> None:
+        await self._server.start()
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+
+    async def stop(self, grace: float) -> None:
+        """Refuse new calls, let those in flight finish for `grace` seconds."""
+        self.closing = True
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace)

@@ -1,0 +1,284 @@
+"""OTLP over HTTP: /v1/traces, /v1/logs, /v1/metrics; health and the collector's own counters."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from collector import answers
+from collector.answers import CONTENT_TYPE, JSON, PROTOBUF
+from collector.decode import BadRequest, Encoding, Signal
+from collector.inflate import TooLarge, inflate
+from collector.intake import Intake, Outcome
+
+_ENCODINGS: dict[str, Encoding] = {PROTOBUF: "protobuf", "application/protobuf": "protobuf", JSON: "json"}
+_INFLATE_INLINE = 65_536
+_DRAIN_SECONDS = 5.0
+_DRAIN_BYTES = 256 << 20
+_BODY_SECONDS = 60.0
+_LOOPBACK_HOSTS = {"localhost", "127.0.0.1", "::1"}
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+    """An answer other than 200."""
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, headers or {}
+
+
+def busy(message: str) -> Refusal:
+    """503 that every exporter retries; a long Retry-After would make them drop, so 1 to 3 s, spread."""
+    return Refusal(503, message, {"retry-after": str(random.randint(1, 3))})
+
+
+class OtlpHttp:
+    """The ASGI application of the HTTP receiver."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        *,
+        max_bytes: int,
+        token: str | None,
+        check_host: bool,
+        health: Callable[[], dict[str, Any]],
+    ) -> None:
+        self.intake = intake
+        self.counters = intake.counters
+        self.max_bytes = max_bytes
+        self.token = token
+        self.check_host = check_host
+        self.health = health
+        self.closing = False
+        self._inflaters = ThreadPoolExecutor(2, thread_name_prefix="inflate")
+        self.app = Starlette(
+            routes=[
+                Route("/v1/traces", _Export(self, "traces")),
+                Route("/v1/logs", _Export(self, "logs")),
+                Route("/v1/metrics", _Export(self, None)),
+                Route("/healthz", self._healthz, methods=["GET"]),
+                Route("/readyz", self._readyz, methods=["GET"]),
+                Route("/metrics", self._metrics, methods=["GET"]),
+            ],
+            exception_handlers={404: _not_found, 405: _not_allowed},
+        )
+
+    async def _healthz(self, request: Request) -> Response:
+        return JSONResponse(self.health())
+
+    async def _readyz(self, request: Request) -> Response:
+        health = self.health()
+        return JSONResponse(health, 200 if health["state"] == "ok" else 503)
+
+    async def _metrics(self, request: Request) -> Response:
+        return PlainTextResponse(self.counters.prometheus(), media_type="text/plain; version=0.0.4")
+
+    async def export(self, signal: Signal | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one export request; `signal` None means metrics, which are read and dropped."""
+        headers = {k: v for k, v in reversed(scope["headers"])}
+        content_type = headers.get(b"content-type", b"").decode("latin-1").split(";")[0].strip().lower()
+        encoding = _ENCODINGS.get(content_type)
+        label = signal or "metrics"
+        try:
+            self._admit(scope["method"], headers, content_type, encoding)
+            assert encoding is not None
+            outcome = await self._take(signal, encoding, headers, receive)
+            body = answers.success(label, encoding, outcome.rejected)
+            await _respond(send, 200, body, CONTENT_TYPE[encoding], {})
+            self.counters.add("requests", transport="http", signal=label, answer="200")
+        except Refusal as r:
+            self.counters.add("requests", transport="http", signal=label, answer=str(r.status))
+            error_encoding: Encoding = encoding or "json"
+            body = answers.error(r.status, r.message, error_encoding)
+            await _respond(
+                send, r.status, body, CONTENT_TYPE[error_encoding], r.headers, drain=receive
+            )
+
+    def _admit(
+        self, method: str, headers: dict[bytes, bytes], content_type: str, encoding: Encoding | None
+    ) -> None:
+        """Everything that can be refused before a byte of the body is read."""
+        if self.token is not None:
+            given = headers.get(b"authorization", b"")
+            if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
+                raise Refusal(
+                    401,
+                    "a bearer token is needed: send the header 'authorization: Bearer TOKEN'",
+                    {"www-authenticate": "Bearer"},
+                )
+        elif b"origin" in headers:
+            raise Refusal(403, "requests from web pages are not accepted here")
+        elif self.check_host and _host(headers) not in _LOOPBACK_HOSTS:
+            raise Refusal(
+                421, "this address is for local senders: use the host 127.0.0.1 or localhost in the endpoint"
+            )
+        if method != "POST":
+            raise Refusal(405, f"{method} is not an export: use POST", {"allow": "POST"})
+        if encoding is None:
+            raise Refusal(
+                415, f"content type {content_type or '(none)'!r}: use application/x-protobuf or application/json"
+            )
+
+    async def _take(
+        self, signal: Signal | None, encoding: Encoding, headers: dict[bytes, bytes], receive: Receive
+    ) -> Outcome:
+        compression = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+        if compression not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise Refusal(415, f"content encoding {compression!r}: use gzip, deflate or none")
+        declared = headers.get(b"content-length", b"0")
+        length = int(declared) if declared.isdigit() else 0
+        if length > self.max_bytes:
+            raise self._too_large()
+        if self.closing:
+            raise busy("the collector is stopping")
+        budget = self.intake.budget
+        if not budget.enter():
+            raise self._full("requests")
+        held = 0
+        try:
+            if not budget.take(length):
+                raise self._full("bytes")
+            held = length
+            body = bytearray()
+            try:
+                async with asyncio.timeout(_BODY_SECONDS):
+                    more = True
+                    while more:
+                        message = await receive()
+                        if message["type"] == "http.disconnect":
+                            raise Refusal(400, "the sender went away")
+                        body += message.get("body", b"")
+                        more = message.get("more_body", False)
+                        if len(body) > self.max_bytes:
+                            raise self._too_large()
+                        if len(body) > held:
+                            if not budget.take(len(body) - held):
+                                raise self._full("bytes")
+                            held = len(body)
+            except TimeoutError as e:
+                raise Refusal(408, f"the body was not complete after {_BODY_SECONDS:.0f} s") from e
+            data = bytes(body)
+            del body
+            if compression not in ("", "identity"):
+                data = await self._inflate(data, compression.removeprefix("x-"))
+                if len(data) > held:
+                    if not budget.take(len(data) - held):
+                        raise self._full("bytes")
+                    held = len(data)
+            if signal is None:
+                self.counters.add("dropped_metrics")
+                return Outcome("stored")
+            outcome = await self.intake.submit(signal, encoding, data)
+        finally:
+            budget.give(held)
+            budget.leave()
+        if outcome.kind == "bad":
+            raise Refusal(400, outcome.message)
+        if outcome.kind == "failed":
+            raise Refusal(400, outcome.message)
+        if outcome.kind == "busy":
+            self.counters.add("refused", reason="store")
+            raise busy(outcome.message)
+        return outcome
+
+    async def _inflate(self, data: bytes, compression: str) -> bytes:
+        try:
+            if len(data) <= _INFLATE_INLINE:
+                # Small as sent is not small inside: a stream that grows is handed to a thread.
+                try:
+                    return inflate(data, compression, 16 * _INFLATE_INLINE)
+                except TooLarge:
+                    pass
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._inflaters, inflate, data, compression, self.max_bytes)
+        except BadRequest as e:
+            raise Refusal(400, str(e)) from e
+        except TooLarge as e:
+            raise self._too_large() from e
+
+    def _too_large(self) -> Refusal:
+        return Refusal(413, f"more than {self.max_bytes} bytes in one request: send smaller batches")
+
+    def _full(self, what: str) -> Refusal:
+        self.counters.add("refused", reason=f"queue_{what}")
+        return busy("the collector is behind: send again")
+
+
+class _Export:
+    def __init__(self, http: OtlpHttp, signal: Signal | None) -> None:
+        self.http, self.signal = http, signal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.http.export(self.signal, scope, receive, send)
+
+
+def _host(headers: dict[bytes, bytes]) -> str:
+    host = headers.get(b"host", b"").decode("latin-1").lower()
+    if host.startswith("["):
+        return host[1:].split("]")[0]
+    return host.rsplit(":", 1)[0] if host.count(":") == 1 else host
+
+
+async def _respond(
+    send: Send,
+    status: int,
+    body: bytes,
+    content_type: str,
+    headers: dict[str, str],
+    drain: Receive | None = None,
+) -> None:
+    """Send an answer. With `drain` the rest of the request is read and thrown away before the end, since
+    closing a socket with unread data would destroy the answer on its way."""
+    fields = {"content-type": content_type, "content-length": str(len(body)), **headers}
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()],
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": drain is not None})
+    if drain is None:
+        return
+    seen = 0
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            more = True
+            while more and seen < _DRAIN_BYTES:
+                message = await drain()
+                seen += len(message.get("body", b""))
+                more = message["type"] == "http.request" and message.get("more_body", False)
+    except TimeoutError:
+        pass  # a slow sender has its answer; the connection is closed under it
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _request_encoding(request: Request) -> Encoding:
+    content_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    return _ENCODINGS.get(content_type, "json")
+
+
+async def _not_found(request: Request, exc: Exception) -> Response:
+    return _status(request, 404, f"{request.url.path}: nothing here; traces go to /v1/traces")
+
+
+async def _not_allowed(request: Request, exc: Exception) -> Response:
+    return _status(request, 405, f"{request.method} is not possible on {request.url.path}")
+
+
+def _status(request: Request, status: int, message: str) -> Response:
+    encoding = _request_encoding(request)
+    return Response(
+        answers.error(status, message, encoding), status, media_type=CONTENT_TYPE[encoding]
+    )

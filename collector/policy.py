@@ -1,0 +1,114 @@
+"""What becomes of odd spans, in one place for every wire encoding.
+
+A span without usable ids is rejected with a reason; everything else is kept, and what was repaired or
+looks wrong is named in the span's `flags`.
+"""
+
+from __future__ import annotations
+
+MAX_NS = 2**63 - 1
+YEAR_2000_NS = 946_684_800_000_000_000
+MAX_DEPTH = 64
+"""Deepest nesting of attribute values that is kept; deeper parts become null, flagged `too_deep`."""
+
+KINDS = ("unspecified", "internal", "server", "client", "producer", "consumer")
+STATUSES = ("unset", "ok", "error")
+ZERO_TRACE = "0" * 32
+ZERO_SPAN = "0" * 16
+
+END_BEFORE_START = "end_before_start"
+TIME_ZERO = "time_zero"
+TIME_BEFORE_2000 = "time_before_2000"
+TIME_OVERFLOW = "time_overflow"
+INVALID_UTF8 = "invalid_utf8"
+DUPLICATE_ATTRIBUTE = "duplicate_attribute"
+UNKNOWN_ENUM = "unknown_enum"
+BAD_PARENT_ID = "bad_parent_id"
+TOO_DEEP = "too_deep"
+DROPPED = ("dropped_attributes", "dropped_events", "dropped_links")
+"""Flags that say the sender's own limits cut something off."""
+
+
+class BadRequest(Exception):  # noqa: N818 - named after the answer it becomes
+    """The request as a whole cannot be read; the message is for its sender."""
+
+
+class BadSpan(Exception):  # noqa: N818
+    """One span cannot be kept; the message is the reason counted in partial_success."""
+
+
+def check_trace_id(text: str) -> str | None:
+    """Reason to reject a hex trace id, None when it is usable."""
+    if len(text) != 32:
+        return "trace_id is not 16 bytes"
+    return "trace_id is all zeros" if text == ZERO_TRACE else None
+
+
+def check_span_id(text: str) -> str | None:
+    """Reason to reject a hex span id, None when it is usable."""
+    if len(text) != 16:
+        return "span_id is not 8 bytes"
+    return "span_id is all zeros" if text == ZERO_SPAN else None
+
+
+def times(start: int, end: int, flags: list[str]) -> tuple[int, int | None]:
+    """Start and end in nanoseconds as stored, with flags added for what looks wrong.
+
+    An end of 0 is a span that never ended: NULL. Times past 2^63 are clamped, an end before its start
+    becomes the start.
+    """
+    if start > MAX_NS or end > MAX_NS:
+        flags.append(TIME_OVERFLOW)
+        start, end = min(start, MAX_NS), min(end, MAX_NS)
+    if start == 0:
+        flags.append(TIME_ZERO)
+    elif start < YEAR_2000_NS:
+        flags.append(TIME_BEFORE_2000)
+    if end == 0:
+        return start, None
+    if end < start:
+        flags.append(END_BEFORE_START)
+        end = start
+    return start, end
+
+
+def kind_name(number: int, flags: list[str]) -> str:
+    if 0 <= number < len(KINDS):
+        return KINDS[number]
+    flags.append(UNKNOWN_ENUM)
+    return KINDS[0]
+
+
+def status_name(number: int, flags: list[str]) -> str:
+    if 0 <= number < len(STATUSES):
+        return STATUSES[number]
+    flags.append(UNKNOWN_ENUM)
+    return STATUSES[0]
+
+
+def parent_id(text: str, flags: list[str]) -> str | None:
+    """The parent's hex id; an empty or all-zero one means a root."""
+    if not text or text == ZERO_SPAN:
+        return None
+    if len(text) != 16:
+        flags.append(BAD_PARENT_ID)
+        return None
+    return text
+
+
+def joined(flags: list[str]) -> str | None:
+    """The `flags` column: each flag once, sorted, or None."""
+    return ",".join(sorted(set(flags))) if flags else None
+
+
+_SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+
+
+def severity(text: str, number: int) -> str | None:
+    """Severity text, else the specification's short name of the number (1-24), else None."""
+    if text:
+        return text
+    if not 1 <= number <= 24:
+        return None
+    name, level = _SEVERITIES[(number - 1) // 4], (number - 1) % 4
+    return name if level == 0 else f"{name}{level + 1}"

@@ -1,0 +1,97 @@
+"""Settings of the collector process, checked before anything is opened."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+MIB = 1 << 20
+
+
+class CollectorError(Exception):
+    """The collector cannot start; the message says what, where and how to mend it."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A host and port to listen on; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, option: str) -> Address:
+        """From `host:port`, `[::1]:port` or a bare port. Raises CollectorError naming the option."""
+        host, _, port = text.rpartition(":")
+        host = host.strip("[]") or "127.0.0.1"
+        if not port.isdigit() or int(port) > 65535:
+            raise CollectorError(f"{option} {text!r}: not an address; write it like 127.0.0.1:4318")
+        return cls(host, int(port))
+
+    @property
+    def loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class CollectorSettings:
+    """Everything `agent-slo collect` can be told. Sizes in bytes, times in seconds."""
+
+    data: Path = Path("agent-slo-data")
+    http: str = "127.0.0.1:4318"
+    grpc: str | None = "127.0.0.1:4317"
+    """None: no gRPC receiver."""
+    door: int = 0
+    """Loopback port of the query door; 0: any free one."""
+    token: str | None = None
+    """Bearer token that senders must show on both transports."""
+    insecure: bool = False
+    """Allow an address other machines can reach without a token."""
+    tls_certificate: Path | None = None
+    """PEM certificate chain; with `tls_key` both receivers speak TLS."""
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
+    """PEM authorities; senders must show a certificate signed by one of them (mTLS)."""
+    rotate_spans: int = 100_000
+    rotate_seconds: float = 3600.0
+    max_request_bytes: int = 64 * MIB
+    """Largest request, after decompression too."""
+    queue_bytes: int = 256 * MIB
+    """Bytes of requests being read, waiting or written, before new ones are refused."""
+    queue_requests: int = 2000
+    memory_limit: str | None = None
+    threads: int | None = None
+    query_seconds: float = 30.0
+    query_rows: int = 1_000_000
+    query_bytes: int = 256 * MIB
+    query_concurrency: int = 4
+    stop_seconds: float = 8.0
+    """Time a graceful stop may take before what is left is cut off."""
+
+    def addresses(self) -> tuple[Address, Address | None]:
+        """(HTTP, gRPC). Raises CollectorError: malformed, or open to others without token and `insecure`."""
+        http = Address.parse(self.http, "--http")
+        grpc = Address.parse(self.grpc, "--grpc") if self.grpc else None
+        for option, address in (("--http", http), ("--grpc", grpc)):
+            if address and not address.loopback and not self.token and not self.insecure:
+                raise CollectorError(
+                    f"{option} {address}: other machines could send here without a token; set a token, "
+                    f"listen on 127.0.0.1:{address.port}, or accept the risk with --insecure"
+                )
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise CollectorError("TLS needs both a certificate and a key; only one of them is set")
+        if self.tls_client_ca is not None and self.tls_certificate is None:
+            raise CollectorError("a client authority needs TLS: set the certificate and the key too")
+        for file in (self.tls_certificate, self.tls_key, self.tls_client_ca):
+            if file is not None and not file.is_file():
+                raise CollectorError(f"TLS file {file}: not found; name an existing PEM file")
+        return http, grpc
