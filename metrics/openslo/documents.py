@@ -1,0 +1,117 @@
+"""YAML and JSON text as plain values, with the line each part stands on. No tags, no surprises.
+
+Numbers with a point stay exact (`Decimal` of the text: a target of 0.999 leaves a budget of 0.001), a time
+stays the text that was written, and a key written twice is an error instead of the last one winning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import yaml
+
+from metrics.openslo.errors import OpenSLOError
+
+_MAX_NODES = 100_000
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with exact numbers and without timestamps."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    text = str(node.value)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return loader.construct_yaml_float(node)
+    return value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:float", _decimal)
+
+
+@dataclass(frozen=True)
+class Document:
+    """One OpenSLO object as written; `node` knows the lines."""
+
+    value: Any
+    node: yaml.Node
+
+    def line(self, path: tuple[str | int, ...]) -> int:
+        """Line (from 1) of the deepest part of `path` that exists."""
+        node = self.node
+        for step in path:
+            child: yaml.Node | None = None
+            if isinstance(node, yaml.MappingNode):
+                child = next((v for k, v in node.value if k.value == step), None)
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+                child = node.value[step]
+            if child is None:
+                break
+            node = child
+        return int(node.start_mark.line) + 1
+
+
+def _check(node: yaml.Node, file: str, seen: list[int]) -> None:
+    """Refuse duplicate keys, and aliases that blow a small file up into a huge one."""
+    seen[0] += 1
+    if seen[0] > _MAX_NODES:
+        raise OpenSLOError(
+            "too many values (or aliases that multiply them)", file=file, remedy="split the file"
+        )
+    if isinstance(node, yaml.MappingNode):
+        keys: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)
+            if name in keys:
+                raise OpenSLOError(
+                    f"key {name} is written twice",
+                    file=file,
+                    remedy="keep one of them",
+                    line=int(key.start_mark.line) + 1,
+                )
+            keys.add(name)
+            _check(value, file, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            _check(value, file, seen)
+
+
+def documents(text: str, file: str) -> Iterator[Document]:
+    """Every object of a YAML stream or JSON text: several documents, lists, or both. Raises OpenSLOError."""
+    # JSON is YAML except for tabs, which only ever are white space outside its strings.
+    source = text.replace("\t", " ") if text.lstrip()[:1] in ("{", "[") else text
+    loader = _Loader(source)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None:
+                continue
+            _check(node, file, [0])
+            if isinstance(node, yaml.SequenceNode):
+                for item in node.value:
+                    yield Document(loader.construct_document(item), item)
+            elif not (isinstance(node, yaml.ScalarNode) and not node.value):
+                yield Document(loader.construct_document(node), node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise OpenSLOError(
+            f"not readable as YAML: {error.problem or error.context}",
+            file=file,
+            remedy="check the indentation and quotes there",
+            line=mark.line + 1 if mark else None,
+        ) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise OpenSLOError(f"not readable as YAML: {error}", file=file, remedy="check the file") from None
+    finally:
+        loader.dispose()

@@ -1,0 +1,282 @@
+"""Counting events in SQL: one scan of `sli_events` (and one of `tasks` per condition) for all objectives.
+
+Every moment an objective's windows begin or end on is an *edge*; an event's *band* is the number of edges
+before it. The scan groups events by band (and by what conditions and cuts need), and each window of each
+objective is then a sum over a few hundred grouped rows instead of a scan of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import duckdb
+
+from metrics.slo.objective import THRESHOLD_SLIS, EventSource, Objective, TaskSource
+from metrics.slo.predicate import EVENT_COLUMNS, SqlWriter, columns_of
+
+Edge = tuple[datetime, datetime]
+_SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_PARAMETER = re.compile(r"\$([a-z_][a-z0-9_]*)")
+
+
+@cache
+def sql(name: str) -> str:
+    """Text of `metrics/slo/sql/<name>.sql`."""
+    return (resources.files("metrics.slo") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def filled(name: str, **parts: str) -> str:
+    """The SQL file with its {placeholders} filled by SQL made from whitelisted names and parameters only."""
+    text = sql(name)
+    for key, part in parts.items():
+        text = text.replace("{" + key + "}", part)
+    return text
+
+
+def run(con: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """Execute `text` with those of `params` it names (DuckDB refuses the others)."""
+    named = set(_PARAMETER.findall(text))
+    return con.execute(text, {k: v for k, v in params.items() if k in named})
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Events of one window, by class; `first_at` is the first valid one."""
+
+    good: int
+    bad: int
+    unknown: int
+    excluded: int
+    inferred: int
+    first_at: datetime | None
+
+    @property
+    def n(self) -> int:
+        return self.good + self.bad
+
+
+def _counts(row: Sequence[Any]) -> Counts:
+    good, bad, unknown, excluded, inferred, first_at = row
+    return Counts(int(good), int(bad), int(unknown), int(excluded), int(inferred), first_at)
+
+
+def _tree(edges: Sequence[str], moment: str, low: int, high: int) -> str:
+    """A binary search over the edges as nested CASE: the number of edges before `moment`."""
+    if low == high:
+        return str(low)
+    middle = (low + high) // 2
+    later = _tree(edges, moment, middle + 1, high)
+    earlier = _tree(edges, moment, low, middle)
+    return f"CASE WHEN {moment} > {edges[middle]} THEN {later} ELSE {earlier} END"
+
+
+def _source_key(objective: Objective, tasks: Mapping[TaskSource, str]) -> str:
+    source = objective.source
+    return source.sli if isinstance(source, EventSource) else tasks[source]
+
+
+def task_rows(source: TaskSource, key: str, params: dict[str, Any]) -> str:
+    """SELECT of `tasks` judged by the conditions of `source`; literals go to `params` under `key`."""
+    name = f"src_{key.removeprefix('task:')}"
+    params[name] = key
+    total = SqlWriter(f"{name}_t")
+    meant = SqlWriter(f"{name}_m", assume={"eligible": True})
+    verdict = SqlWriter(f"{name}_v")
+    value = "NULL"
+    if source.value is not None:
+        good = "TRUE"
+        value = verdict.value(source.value)
+    elif source.good is not None:
+        good = f"({verdict.write(source.good)})"
+    else:
+        assert source.bad is not None
+        good = f"(NOT ({verdict.write(source.bad)}))"
+    text = filled(
+        "task_rows",
+        source=f"${name}",
+        total=f"({total.write(source.total)})",
+        meant=f"({meant.write(source.total)})",
+        good=good,
+        value=value,
+    )
+    params.update(total.params)
+    params.update(meant.params)
+    params.update(verdict.params)
+    return text
+
+
+def _unmeasured(task_values: Iterable[str], params: dict[str, Any]) -> str:
+    """Condition of a good row without the value its SLI is about: unknown, not good and not zero."""
+    params["measured"] = [*THRESHOLD_SLIS, *task_values]
+    return "(verdict = 'good' AND value IS NULL AND list_contains($measured, sli))"
+
+
+def excluded_sql(objective: Objective, params: dict[str, Any]) -> tuple[str, str]:
+    """(any exclusion of the objective's own, by environment): conditions on a row or a cube row."""
+    by_environment = "FALSE"
+    if objective.exclude:
+        params["exclude"] = list(objective.exclude)
+        by_environment = "coalesce(list_contains($exclude, environment), FALSE)"
+    by_evidence = "(inferred AND verdict IN ('good', 'bad'))" if objective.verified_only else "FALSE"
+    return f"({by_environment} OR {by_evidence})", by_environment
+
+
+class Cube:
+    """The grouped events behind a set of objectives, in a temporary table of `con`."""
+
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, objectives: Sequence[Objective], edges: Iterable[datetime]
+    ):
+        self.con = con
+        self.edges = sorted(set(edges))
+        self.tasks: dict[TaskSource, str] = {}
+        for objective in objectives:
+            if isinstance(objective.source, TaskSource):
+                self.tasks.setdefault(objective.source, f"task:{len(self.tasks)}")
+        self.cuts: dict[str, list[float]] = {}
+        for objective in objectives:
+            if objective.cut is not None:
+                cuts = self.cuts.setdefault(self.key(objective), [])
+                if float(objective.cut) not in cuts:
+                    cuts.append(float(objective.cut))
+        for cuts in self.cuts.values():
+            cuts.sort()
+        self._build(objectives)
+
+    def key(self, objective: Objective) -> str:
+        """Value of the cube's `sli` column for the objective."""
+        return _source_key(objective, self.tasks)
+
+    def band(self, edge: datetime) -> int:
+        """Index of an edge; a window (a, b] holds the bands above band(a) up to band(b)."""
+        at = bisect_left(self.edges, edge)
+        if at == len(self.edges) or self.edges[at] != edge:
+            raise KeyError(f"{edge} is no edge of this cube")
+        return at
+
+    def _build(self, objectives: Sequence[Objective]) -> None:
+        params: dict[str, Any] = {f"e{i}": edge for i, edge in enumerate(self.edges)}
+        names = [f"$e{i}" for i in range(len(self.edges))]
+        dimensions: set[str] = set()
+        for objective in objectives:
+            if isinstance(objective.source, EventSource):
+                dimensions |= columns_of(objective.source.where)
+            if objective.exclude:
+                dimensions.add("environment")
+        rows = [sql("event_rows")] if any(isinstance(o.source, EventSource) for o in objectives) else []
+        if rows:
+            params["slis"] = sorted({o.source.sli for o in objectives if isinstance(o.source, EventSource)})
+        rows += [task_rows(source, key, params) for source, key in self.tasks.items()]
+        cut_cases = []
+        for i, (key, cuts) in enumerate(self.cuts.items()):
+            params[f"cut_of_{i}"] = key
+            terms = []
+            for j, cut in enumerate(cuts):
+                params[f"cut_{i}_{j}"] = cut
+                terms.append(f"(value >= $cut_{i}_{j})::UTINYINT + (value > $cut_{i}_{j})::UTINYINT")
+            cut_cases.append(f"WHEN sli = $cut_of_{i} THEN coalesce({' + '.join(terms)}, 0)")
+        dues = {o.unknown.due_s for o in objectives}
+        params["due"] = sorted(dues, key=lambda d: (d is None, d or 0))
+        params["longest_due"] = max((d for d in dues if d is not None), default=0)
+        params["first"], params["last"] = self.edges[0], self.edges[-1]
+        band = _tree(names, "event_time", 0, len(names))
+        due_band = _tree(names, "(event_time + to_seconds(due_s))", 0, len(names))
+        measured = [key for source, key in self.tasks.items() if source.value is not None]
+        text = filled(
+            "cube",
+            rows=" UNION ALL ".join(f"({r})" for r in rows),
+            dimensions="".join(f"{d}, " for d in sorted(dimensions & EVENT_COLUMNS.keys())),
+            cut_band=f"CASE {' '.join(cut_cases)} ELSE 0 END" if cut_cases else "0",
+            unmeasured=_unmeasured(measured, params),
+            band=f"({band})::USMALLINT",
+            due_band=f"({due_band})::USMALLINT",
+        )
+        run(self.con, text, params)
+
+    def selection(self, objective: Objective) -> tuple[dict[str, str], dict[str, Any]]:
+        """Placeholders and parameters that pick an objective's rows of the cube."""
+        params: dict[str, Any] = {"sli": self.key(objective), "due": objective.unknown.due_s}
+        where = "TRUE"
+        if isinstance(objective.source, EventSource):
+            writer = SqlWriter("w")
+            where = f"({writer.write(objective.source.where)})"
+            params.update(writer.params)
+        within = "TRUE"
+        if objective.cut is not None:
+            params["cut"] = 2 * self.cuts[self.key(objective)].index(float(objective.cut))
+            within = {
+                "lt": "cut_band <= $cut",
+                "lte": "cut_band <= $cut + 1",
+                "gt": "cut_band >= $cut + 2",
+                "gte": "cut_band >= $cut + 1",
+            }[objective.op or "lte"]
+        excluded, by_environment = excluded_sql(objective, params)
+        parts = {"where": where, "within": within, "excluded": excluded, "by_environment": by_environment}
+        return parts, params
+
+    def counts(self, objective: Objective, windows: Sequence[Edge]) -> list[Counts]:
+        """Counts of every window (start excluded, end included), in their order."""
+        parts, params = self.selection(objective)
+        params["ids"] = list(range(len(windows)))
+        params["lows"] = [self.band(a) for a, _ in windows]
+        params["highs"] = [self.band(b) for _, b in windows]
+        rows = run(self.con, filled("counts", **parts), params).fetchall()
+        return [_counts(r[1:]) for r in rows]
+
+    def exclusions(self, objective: Objective, window: Edge) -> dict[str, int]:
+        """Excluded events of the window by reason, most first."""
+        parts, params = self.selection(objective)
+        params["lo"], params["hi"] = self.band(window[0]), self.band(window[1])
+        rows = run(self.con, filled("exclusions", **parts), params).fetchall()
+        return {str(reason): int(n) for reason, n in rows}
+
+    def drop(self) -> None:
+        """Free the temporary table."""
+        self.con.execute("DROP TABLE IF EXISTS _slo_cube")
+
+
+def slice_counts(
+    con: duckdb.DuckDBPyConnection, objective: Objective, start: datetime, end: datetime
+) -> dict[int, Counts]:
+    """Counts per time slice of (start, end]; slices without events are missing."""
+    assert objective.slice_s is not None
+    params: dict[str, Any] = {
+        "start": start, "end": end, "slice_s": objective.slice_s, "due": objective.unknown.due_s
+    }  # fmt: skip
+    where, measured = "TRUE", []
+    if isinstance(objective.source, EventSource):
+        rows = sql("event_rows")
+        params["slis"] = [objective.source.sli]
+        writer = SqlWriter("w")
+        where = f"({writer.write(objective.source.where)})"
+        params.update(writer.params)
+    else:
+        rows = task_rows(objective.source, "task:0", params)
+        measured = ["task:0"] if objective.source.value is not None else []
+    within = "TRUE"
+    if objective.cut is not None:
+        params["cut"] = float(objective.cut)
+        within = f"value {_SIGNS[objective.op or 'lte']} $cut"
+    excluded, _ = excluded_sql(objective, params)
+    text = filled(
+        "slices",
+        rows=rows,
+        where=where,
+        within=within,
+        excluded=excluded,
+        unmeasured=_unmeasured(measured, params),
+    )
+    found = run(con, text, params).fetchall()
+    return {int(r[0]): _counts(r[1:]) for r in found}
+
+
+def slice_index(moment: datetime, slice_s: int) -> int:
+    """Number of the slice (since 1970 UTC) that holds `moment`."""
+    return int((moment - datetime(1970, 1, 1)) // timedelta(seconds=slice_s))

@@ -1,0 +1,50 @@
+"""Writing result rows: a table's content is replaced in one transaction, so readers see old or new."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from metrics.slo.cube import filled
+
+_TARGET = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
+
+
+def identifier(target: str) -> str:
+    """`target` if it is a plain, possibly qualified table name. Raises ValueError."""
+    if not _TARGET.fullmatch(target):
+        raise ValueError(f"{target!r} is no table name; use letters, digits and _, as in core.slo_status")
+    return target
+
+
+def create(con: duckdb.DuckDBPyConnection, ddl: str, target: str) -> None:
+    """Run `sql/<ddl>.sql` for `target`."""
+    con.execute(filled(ddl, target=identifier(target)))
+
+
+def replace_rows(
+    con: duckdb.DuckDBPyConnection, ddl: str, target: str, cls: type, rows: Sequence[Any]
+) -> None:
+    """Create `target` by `sql/<ddl>.sql` if needed and make `rows` (dataclasses `cls`) its content."""
+    name = identifier(target)
+    names = [f.name for f in dataclasses.fields(cls)]
+    con.execute("BEGIN")
+    try:
+        create(con, ddl, target)
+        con.execute(f"DELETE FROM {name}")
+        if rows:
+            table = pa.table({n: [getattr(r, n) for r in rows] for n in names})
+            con.register("_slo_rows", table)
+            try:
+                con.execute(f"INSERT INTO {name} ({', '.join(names)}) SELECT * FROM _slo_rows")
+            finally:
+                con.unregister("_slo_rows")
+        con.execute("COMMIT")
+    except BaseException:
+        con.execute("ROLLBACK")
+        raise
