@@ -1,0 +1,97 @@
+"""`agent-slo collect`: receive traces and derive from them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_slo.config import CollectorConfig
+from agent_slo.derivation import Derivation
+from agent_slo.errors import CommandError
+from agent_slo.options import Place, common
+from agent_slo.output import say
+from collector.serve import Collector, CollectorSettings
+
+TOKEN_VARIABLE = "AGENT_SLO_TOKEN"  # noqa: S105 - the variable's name
+
+
+@click.command()
+@click.option("--http", metavar="HOST:PORT", help="Where to take OTLP/HTTP (default 127.0.0.1:4318).")
+@click.option("--grpc", metavar="HOST:PORT", help="Where to take OTLP/gRPC (default 127.0.0.1:4317).")
+@click.option("--no-grpc", is_flag=True, help="Do not listen for gRPC.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help=f"File with the token senders must show (or the variable {TOKEN_VARIABLE}).",
+)
+@click.option("--tls-certificate", type=click.Path(path_type=Path), help="PEM certificate chain.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="PEM key of the certificate.")
+@click.option(
+    "--tls-client-ca", type=click.Path(path_type=Path), help="Authorities of client certificates (mTLS)."
+)
+@click.option("--insecure", is_flag=True, help="Allow other machines to send without a token.")
+@click.option("--verbose", is_flag=True, help="Log more to stderr.")
+@common
+def collect(
+    place: Place,
+    http: str | None,
+    grpc: str | None,
+    no_grpc: bool,
+    token_file: Path | None,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    insecure: bool,
+    verbose: bool,
+) -> None:
+    """Receive OTLP traces and derive tasks and objectives, until stopped."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    config = place.config().config
+    given = {
+        "http": http,
+        "grpc": grpc,
+        "tls_certificate": tls_certificate,
+        "tls_key": tls_key,
+        "tls_client_ca": tls_client_ca,
+        "token": _token(token_file),
+        "insecure": insecure or None,
+    }
+    settings = collector_settings(place.data, config.collector, given, no_grpc=no_grpc)
+    derivation = Derivation(config, place.objectives())
+    sys.exit(Collector(settings, background=derivation).run(_ready))
+
+
+def collector_settings(
+    data: Path, config: CollectorConfig, given: Mapping[str, Any], *, no_grpc: bool = False
+) -> CollectorSettings:
+    """Settings from options (first), the configuration (second) and the collector's defaults."""
+    values = {key: value for key, value in config.model_dump().items() if value is not None}
+    values |= {key: value for key, value in given.items() if value is not None}
+    if no_grpc:
+        values["grpc"] = None
+    return CollectorSettings(data=data, **values)
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    token = file.read_text(encoding="utf-8").strip()
+    if not token:
+        raise CommandError(f"{file}: the token file is empty; write the token into it")
+    return token
+
+
+def _ready(collector: Collector) -> None:
+    say(
+        f"collecting into {collector.settings.data}: OTLP/HTTP {collector.http}, OTLP/gRPC {collector.grpc or 'off'}"
+    )

@@ -1,0 +1,138 @@
+"""`agent-slo report`: are the objectives met, and what stands in their way."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any
+
+import click
+
+from agent_slo.options import Place, as_of_option, common, since_option
+from agent_slo.output import answer_console, plain, print_json, print_table
+from agent_slo.reading import has_view, reading, require_derived, rows
+from collector.reader import Reader
+from dashboard.format import (
+    CAUSE_WORDS,
+    OUTCOME_WORDS,
+    STATE_WORDS,
+    burn_line,
+    count,
+    interval,
+    json_list,
+    json_object,
+    percent,
+    target_percent,
+    when,
+    words,
+)
+
+Row = dict[str, Any]
+
+
+@click.command()
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@since_option
+@as_of_option
+@common
+def report(place: Place, form: str, since: datetime | None, as_of: datetime | None) -> None:
+    """Show every objective: k of n, interval, budget left, burn, state; then findings and duplicates.
+
+    --since bounds task counts, findings and duplicates; objectives keep their own windows. --as-of decides into a
+    temporary copy, and nothing in the data folder changes.
+    """
+    with _reader(place, as_of) as reader:
+        found = collect(reader, since)
+    if form == "json":
+        print_json({"as_of": found["as_of"], "slos": found["slos"], "tasks": found["tasks"]})
+    else:
+        tell(found)
+
+
+def _reader(place: Place, as_of: datetime | None) -> AbstractContextManager[Reader]:
+    if as_of is None:
+        return reading(place.data)
+    from agent_slo.as_of import reading_as_of
+
+    return reading_as_of(place, as_of)
+
+
+def collect(reader: Reader, since: datetime | None) -> Row:
+    """Everything the report says: as_of, slos, tasks (outcome to count), findings, duplicates."""
+    require_derived(reader, reader.folder.root)
+    bound = None if since is None else str(plain(since)).removesuffix("Z")
+    state = rows(reader, "pipeline")
+    status = rows(reader, "overview_status") if has_view(reader, "slo_status") else []
+    return {
+        "as_of": state[0]["as_of"] if state else None,
+        "slos": [
+            {
+                **row,
+                "burn": json_object(row["burn"]),
+                "exhaustion": json_object(row["exhaustion"]),
+                "firing": json_list(row["firing"]),
+            }
+            for row in status
+        ],
+        "tasks": {row["outcome"]: row["tasks"] for row in rows(reader, "report_outcomes", since=bound)},
+        "findings": rows(reader, "report_findings", since=bound),
+        "duplicates": rows(reader, "report_duplicates", since=bound),
+    }
+
+
+def tell(found: Row) -> None:
+    """Print the report for people."""
+    line = answer_console().out
+    line(f"Objectives as of {when(found['as_of'])}")
+    print_table(
+        ["objective", "SLI", "k of n", "95% interval", "target", "budget left", "burn", "state"],
+        [_objective(row) for row in found["slos"]],
+        right=(1, 2, 3, 4, 5),
+    )
+    outcomes = [f"{count(n)} {words(OUTCOME_WORDS, outcome)}" for outcome, n in found["tasks"].items()]
+    line("\nTasks: " + (", ".join(outcomes) or "none"))
+    if found["findings"]:
+        line("\nFindings")
+        print_table(
+            ["what", "severity", "findings", "tasks", "latest task"],
+            [
+                [
+                    words({}, f["kind"]),
+                    f["severity"],
+                    count(f["findings"]),
+                    count(f["tasks"]),
+                    f["latest_task"],
+                ]
+                for f in found["findings"]
+            ],
+            right=(2, 3),
+        )
+    if found["duplicates"]:
+        line("\nUnprotected duplicates")
+        print_table(
+            ["tool", "cause", "duplicates", "tasks", "latest task"],
+            [
+                [
+                    d["tool"],
+                    words(CAUSE_WORDS, d["cause"]),
+                    count(d["duplicates"]),
+                    count(d["tasks"]),
+                    d["latest_task"],
+                ]
+                for d in found["duplicates"]
+            ],
+            right=(2, 3),
+        )
+
+
+def _objective(row: Row) -> list[str]:
+    return [
+        row["title"] or row["slo"],
+        percent(row["sli"]),
+        f"{count(row['good'])} of {count(row['n'])}",
+        interval(row["lower"], row["upper"]),
+        target_percent(row["target"]),
+        percent(row["remaining"], 0),
+        burn_line(row["burn"]),
+        words(STATE_WORDS, row["state"]) + (", alert firing" if row["firing"] else ""),
+    ]

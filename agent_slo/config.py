@@ -1,0 +1,242 @@
+"""`agent-slo.yaml`: where it is found, what it may say, and errors that point at the line.
+
+Every key is optional. An unknown key is refused and the nearest known one named, because a misspelt deadline that
+is silently ignored changes every verdict.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import typing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from agent_slo.errors import CommandError
+from metrics.settings import MetricsSettings, Section
+
+CONFIG_NAME = "agent-slo.yaml"
+
+_SIZE = re.compile(r"^(\d+)\s*(B|KiB|MiB|GiB|KB|MB|GB)?$", re.IGNORECASE)
+_SIZE_BYTES = {
+    "": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9,
+}  # fmt: skip
+
+
+def parse_size(value: Any) -> int:
+    """Turn `67108864`, `"64MiB"` or `"64 MB"` into bytes; `ValueError` names the accepted forms."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    else:
+        found = _SIZE.match(str(value).strip())
+        if found is None:
+            raise ValueError(f"{value!r} is no size; write for example 64MiB, 512KB or a number of bytes")
+        size = int(found.group(1)) * _SIZE_BYTES[(found.group(2) or "").lower()]
+    if size <= 0:
+        raise ValueError(f"{value!r} is no size: it must be larger than zero")
+    return size
+
+
+def parse_address(value: Any) -> str:
+    """Check `host:port` (`[::1]:4318` for IPv6); a bare port is taken on 127.0.0.1."""
+    text = str(value).strip()
+    if text.isdigit():
+        text = f"127.0.0.1:{text}"
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{value!r} is no address; write host:port, for example 127.0.0.1:4318")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise ValueError(f"{value!r} is no address; write an IPv6 host in brackets, for example [::1]:4318")
+    return text
+
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+Address = Annotated[str, BeforeValidator(parse_address)]
+
+
+class CollectorConfig(Section):
+    """Where the collector listens and how much it may hold in memory."""
+
+    http: Address = "127.0.0.1:4318"
+    grpc: Address = "127.0.0.1:4317"
+    redaction: Literal["keep", "redact", "drop-content"] = "redact"
+    max_request_bytes: Size | None = None
+    queue_bytes: Size | None = None
+    queue_requests: int | None = Field(default=None, ge=1)
+    rotate_spans: int | None = Field(default=None, ge=1)
+    memory_limit: str | None = None
+    threads: int | None = Field(default=None, ge=1)
+
+
+class DashboardConfig(Section):
+    """Where the dashboard listens. It has no accounts of its own, so keep it on loopback."""
+
+    port: int = Field(default=8501, ge=1, le=65535)
+
+
+class Config(MetricsSettings):
+    """The whole of `agent-slo.yaml`."""
+
+    collector: CollectorConfig = CollectorConfig()
+    dashboard: DashboardConfig = DashboardConfig()
+    objectives: list[str] = Field(default_factory=list)
+
+
+class LoadedConfig(typing.NamedTuple):
+    """A configuration and the file it came from (`None`: defaults)."""
+
+    config: Config
+    path: Path | None
+
+    def objective_files(self) -> list[Path]:
+        """The objective files the globs name, relative to the configuration file.
+
+        Raises `CommandError` for a pattern that matches nothing: an objective that silently does not exist is
+        worse than one that fails.
+        """
+        base = self.path.parent if self.path is not None else Path.cwd()
+        files: list[Path] = []
+        for pattern in self.config.objectives:
+            # Path.glob refuses absolute patterns, so those are split at their anchor.
+            anchor = Path(pattern).anchor
+            root = Path(anchor) if anchor else base
+            found = sorted(root.glob(pattern[len(anchor) :]))
+            if not found:
+                raise CommandError(
+                    f"{self.path}: objectives: no file matches {pattern!r} below {root}; mend the pattern or remove it"
+                )
+            files += [file for file in found if file not in files]
+        return files
+
+
+def find_config(explicit: Path | None, data: Path) -> Path | None:
+    """The file to read: the one named, else `agent-slo.yaml` in the data folder, else in the working directory."""
+    if explicit is not None:
+        if not explicit.is_file():
+            raise CommandError(f"{explicit}: no such configuration file; mend --config or leave it out")
+        return explicit
+    for folder in (data, Path.cwd()):
+        candidate = folder / CONFIG_NAME
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def load_config(explicit: Path | None, data: Path) -> LoadedConfig:
+    """Find, read and validate the configuration. Raises `CommandError` with file, line and path of each fault."""
+    path = find_config(explicit, data)
+    if path is None:
+        return LoadedConfig(Config(), None)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: cannot be read: {error}") from error
+    return LoadedConfig(parse_config(text, path), path)
+
+
+def parse_config(text: str, path: Path) -> Config:
+    """Validate the text of a configuration file; `path` only names it in errors."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        raise CommandError(f"{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
+    if values is None:
+        return Config()
+    if not isinstance(values, dict):
+        raise CommandError(f"{path}:1: expected `key: value` sections such as `tools:` or `tasks:`")
+    duplicate = _duplicate_key(root)
+    if duplicate is not None:
+        raise CommandError(f"{path}:{duplicate[1]}: {duplicate[0]!r} is written twice; keep one of them")
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        lines = [_describe(detail, root, path) for detail in error.errors(include_url=False)]
+        raise CommandError("\n".join(lines)) from error
+
+
+def _describe(detail: ErrorDetails, root: yaml.Node | None, path: Path) -> str:
+    loc = detail["loc"]
+    where = f"{path}:{_line_of(root, loc)}"
+    name = ".".join(str(part) for part in loc)
+    if detail["type"] == "extra_forbidden":
+        known = _known_keys(Config, loc[:-1])
+        near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+        return f"{where}: unknown key {name!r}; {hint}"
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{where}: {name}: {message[:1].lower() + message[1:] if message[:2].istitle() else message}"
+
+
+def _known_keys(model: Any, loc: tuple[int | str, ...]) -> list[str]:
+    """The keys a section knows, found by walking the models along `loc`."""
+    current: Any = model
+    for part in loc:
+        current = _section_of(current)
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            field = current.model_fields.get(str(part))
+            if field is None:
+                return []
+            current = field.annotation
+        else:  # list[...] or dict[..., ...]: the item is the last type argument
+            arguments = typing.get_args(current)
+            current = arguments[-1] if arguments else None
+    current = _section_of(current)
+    if isinstance(current, type) and issubclass(current, BaseModel):
+        return list(current.model_fields)
+    return []
+
+
+def _section_of(annotation: Any) -> Any:
+    """Strip `| None` and `Annotated` from a type."""
+    while True:
+        arguments = [a for a in typing.get_args(annotation) if a is not type(None)]
+        origin = typing.get_origin(annotation)
+        if origin is Annotated or (origin not in (list, dict) and len(arguments) == 1):
+            annotation = arguments[0]
+        else:
+            return annotation
+
+
+def _line_of(root: yaml.Node | None, loc: tuple[int | str, ...]) -> int:
+    """The line (from 1) of the deepest node on the way to `loc`."""
+    line = 1
+    node = root
+    for part in loc:
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                if key.value == str(part):
+                    line, node = key.start_mark.line + 1, value
+                    break
+            else:
+                return line
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        else:
+            return line
+    return line
+
+
+def _duplicate_key(node: yaml.Node | None) -> tuple[str, int] | None:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                return key.value, key.start_mark.line + 1
+            seen.add(str(key.value))
+            found = _duplicate_key(value)
+            if found is not None:
+                return found
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            found = _duplicate_key(item)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,190 @@
+"""What every page has: its head with the state of the data, errors in one line, and live refresh."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from collector.reader import ReaderError
+from dashboard.door import Answers, addresses, answers, data_folder
+from dashboard.format import UNKNOWN, count, markdown_text, missing, safe_cell, when
+
+FOLLOW_SECONDS = 3
+
+# Drawn here because Streamlit would load a named icon for the browser's tab from another host.
+_SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">'
+    '<circle cx="16" cy="16" r="14" fill="#0072B2"/>'
+    '<path d="M8 17l5 5 11-12" fill="none" stroke="#fff" stroke-width="4" stroke-linecap="round"/></svg>'
+)
+ICON = "data:image/svg+xml;base64," + base64.b64encode(_SVG.encode()).decode()
+
+# Constant text, never data. Streamlit's defaults leave wide gaps between the lines of a card.
+_STYLE = """
+<style>
+  .block-container { max-width: 1500px; }
+  .st-key-page_head { margin-bottom: .25rem; }
+  [class*="st-key-card_"] { gap: .6rem; padding-bottom: .9rem; }
+  [class*="st-key-card_"] [data-testid="stMetricLabel"] p { font-size: .92rem; }
+  [class*="st-key-card_"] [data-testid="stCaptionContainer"] p { line-height: 1.5; }
+  .st-key-verdict { gap: .6rem; }
+  [data-testid="stMetricValue"] { font-variant-numeric: tabular-nums; }
+  [class*="st-key-facts"] [data-testid="stMetricValue"] { font-size: 1.2rem; }
+  [class*="st-key-facts"] [data-testid="stMetric"] { padding: 0; }
+</style>
+"""
+
+
+def style() -> None:
+    """Install the constant style sheet."""
+    st.html(_STYLE)
+
+
+def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -> None:
+    """Run one page: head, then `show` with an open reader; expected errors become one readable line.
+
+    `needs` is the view without which the folder holds nothing to show yet.
+    """
+    data = data_folder()
+    try:
+        with answers(data) as reader:
+            ready = needs in reader.views()
+            state = reader.row("pipeline") if ready and "pipeline" in reader.views() else None
+            _head(title, reader, state)
+            if ready and _holds_tasks(reader):
+                show(reader)
+            else:
+                _empty(data, reader)
+    except ReaderError as error:
+        st.title(title)
+        st.error("The data cannot be read.", icon=":material/error:")
+        st.text(str(error))
+        _pointing(data)
+        return
+    _follow(str(data))
+
+
+def _holds_tasks(reader: Answers) -> bool:
+    counts = reader.row("overview_counts")
+    return counts is not None and counts["tasks"] > 0
+
+
+def _head(title: str, reader: Answers, state: dict[str, Any] | None) -> None:
+    with st.container(
+        key="page_head", horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute"
+    ):
+        st.title(title, anchor=False, width="content")
+        with st.container(horizontal=True, width="content", vertical_alignment="center"):
+            if reader.source == "door":
+                st.badge("Collector running", icon=":material/sensors:", color="green")
+            else:
+                st.badge("Collector down: reading its files", icon=":material/sensors_off:", color="orange")
+            if state is not None:
+                moment = when(state["as_of"])
+                behind = "" if state["derived"] else " · catching up"
+                st.caption(f"Decided as of {moment}{behind}", width="content")
+
+
+def _empty(data: Path, reader: Answers) -> None:
+    spans = reader.row("span_count") if "spans" in reader.views() else None
+    if spans is not None and spans["spans"] > 0:
+        st.info(f"{count(spans['spans'])} spans have arrived; the first tasks appear within seconds.")
+    else:
+        st.subheader("Nothing has arrived yet", anchor=False)
+    _pointing(data)
+
+
+def _pointing(data: Path) -> None:
+    where = addresses(data)
+    left, right = st.columns(2, gap="medium")
+    with left.container(border=True):
+        st.markdown("**Point your agents here**")
+        st.caption("Any OpenTelemetry exporter will do. Set this where the agent runs, then start it:")
+        st.code(
+            f"export OTEL_EXPORTER_OTLP_ENDPOINT=http://{where['http']}\n"
+            "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n",
+            language="bash",
+        )
+        st.caption("For gRPC:")
+        st.code(
+            f"export OTEL_EXPORTER_OTLP_ENDPOINT=http://{where['grpc']}\nexport OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n",
+            language="bash",
+        )
+    with right.container(border=True):
+        st.markdown("**Or look at the samples first**")
+        st.caption("Loads sample traces into a folder of their own, so they never mix with yours:")
+        st.code("agent-slo demo", language="bash")
+        st.caption("Traces that are already in files:")
+        st.code(f"agent-slo import traces.jsonl --data {data}", language="bash")
+
+
+@st.fragment(run_every=FOLLOW_SECONDS)
+def _follow(folder: str) -> None:
+    """Redraw the page when new spans were derived or a status changed, and only then."""
+    try:
+        with answers(Path(folder)) as reader:
+            state = reader.row("pipeline") if "pipeline" in reader.views() else None
+            mark = (reader.source, None if state is None else (state["derived_seq"], state["status_mark"]))
+    except ReaderError:
+        mark = ("unreadable", None)
+    before = st.session_state.get("follow_mark")
+    st.session_state["follow_mark"] = mark
+    if before is not None and before != mark:
+        st.rerun()
+
+
+def table(
+    rows: list[dict[str, Any]],
+    columns: dict[str, str],
+    *,
+    key: str,
+    selectable: bool = False,
+    height: int | None = None,
+    config: dict[str, Any] | None = None,
+) -> int | None:
+    """Show rows as a table of plain cells: `columns` maps row keys to headings, in order.
+
+    Text that a spreadsheet would run as a formula gets a leading quote, since the table can be downloaded as CSV.
+    Returns the position of the row that was clicked, if `selectable`.
+    """
+    frame = pd.DataFrame(
+        [[_cell(row[name]) for name in columns] for row in rows], columns=list(columns.values()), dtype=object
+    )
+    shown = st.dataframe(
+        frame,
+        key=key,
+        hide_index=True,
+        width="stretch",
+        height=height if height is not None else "auto",
+        placeholder=UNKNOWN,
+        column_config=config,
+        on_select="rerun" if selectable else "ignore",
+        selection_mode="single-cell",
+    )
+    if not selectable:
+        return None
+    cells = shown["selection"]["cells"]
+    return int(cells[0][0]) if cells else None
+
+
+def _cell(value: Any) -> Any:
+    if missing(value):
+        return None
+    if isinstance(value, (list, tuple)):
+        return safe_cell(", ".join(str(item) for item in value))
+    return safe_cell(value)
+
+
+def open_task(task_id: str) -> None:
+    """Go to the page of one task."""
+    st.switch_page("pages/task.py", query_params={"id": task_id})
+
+
+def badge(word: str, colour: str, icon: str) -> None:
+    """A badge that says its meaning in words as well as in colour."""
+    st.badge(markdown_text(word), icon=icon, color=colour)  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""The pages' only way to data: `collector.reader` on the folder named by `AGENT_SLO_DATA`.
+
+While the collector runs, one client to its door is kept for all sessions. When it is down, files are opened for one
+page and closed after it, because an open reader would keep the collector from starting.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import streamlit as st
+
+from collector.reader import Reader, ReaderError, open_reader
+from dashboard.queries import query_text
+
+DATA_VARIABLE = "AGENT_SLO_DATA"
+DEFAULT_ADDRESSES = {"http": "127.0.0.1:4318", "grpc": "127.0.0.1:4317"}
+
+Row = dict[str, Any]
+
+
+def data_folder() -> Path:
+    """The data folder this dashboard shows."""
+    return Path(os.environ.get(DATA_VARIABLE, "agent-slo-data"))
+
+
+def addresses(data: Path) -> Mapping[str, str]:
+    """Where to send spans: the running collector's addresses, else the default ones."""
+    try:
+        door = json.loads((data / "door.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return DEFAULT_ADDRESSES
+    return {key: str(door.get(key) or default) for key, default in DEFAULT_ADDRESSES.items()}
+
+
+class Answers:
+    """Answers to the pages' named queries, from one open reader."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.source: str = reader.source
+
+    def table(self, name: str, **parameters: Any) -> pa.Table:
+        """Run `dashboard/sql/<name>.sql`. Raises `ReaderError`."""
+        return self._reader.sql(query_text(name), parameters or None)
+
+    def rows(self, name: str, **parameters: Any) -> list[Row]:
+        """The same as dicts; NULL is None and timestamps are naive UTC `datetime`s."""
+        rows: list[Row] = self.table(name, **parameters).to_pylist()
+        return rows
+
+    def row(self, name: str, **parameters: Any) -> Row | None:
+        """The first row, or None."""
+        rows = self.rows(name, **parameters)
+        return rows[0] if rows else None
+
+    def views(self) -> set[str]:
+        """The names of the public views that exist; an untouched data folder has few or none."""
+        names = self._reader.sql(query_text("views")).column("view_name").to_pylist()
+        return set(names)
+
+
+@st.cache_resource(max_entries=2, on_release=lambda reader: reader.close())
+def _door(folder: str, changed_ns: int) -> Reader:
+    """The shared door client; a restarted collector writes a new door.json, hence a new entry."""
+    del changed_ns
+    return open_reader(Path(folder))
+
+
+@contextmanager
+def answers(data: Path) -> Iterator[Answers]:
+    """Open the data for one page. Raises `ReaderError` whose text is fit to be shown."""
+    try:
+        changed_ns = (data / "door.json").stat().st_mtime_ns
+    except FileNotFoundError:
+        changed_ns = 0
+    if changed_ns:
+        reader = _door(str(data), changed_ns)
+        if reader.source == "door":
+            try:
+                reader.sql("SELECT 1")
+            except ReaderError:
+                # The collector died without taking its door.json along.
+                _door.clear()
+            else:
+                yield Answers(reader)
+                return
+        else:
+            _door.clear()
+    reader = open_reader(data)
+    try:
+        yield Answers(reader)
+    finally:
+        reader.close()

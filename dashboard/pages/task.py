@@ -1,0 +1,300 @@
+"""Task: everything about one piece of work, over all its runs and traces."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from dashboard import colours
+from dashboard.chrome import badge, page, table
+from dashboard.door import Answers
+from dashboard.format import (
+    CAUSE_WORDS,
+    DUPLICATE_WORDS,
+    OUTCOME_WORDS,
+    UNKNOWN,
+    count,
+    duration,
+    markdown_text,
+    missing,
+    one_line,
+    when,
+    words,
+)
+from dashboard.timeline import figure, idle_gaps
+from dashboard.verdict import evidence_ids, run_evidence, task_facts, verdict_notes, verdict_sentence
+
+Row = dict[str, Any]
+
+
+def show(reader: Answers) -> None:
+    """Draw the page of the task named by `?id=`."""
+    wanted = st.query_params.get("id", "")
+    st.page_link("pages/tasks.py", label="All tasks", icon=":material/arrow_back:")
+    if not wanted:
+        st.info("No task is named. Choose one in the list of tasks.")
+        return
+    task = reader.row("task", id=wanted)
+    if task is None:
+        st.warning("No task has this id; it may be past retention, or mistyped:")
+        st.text(one_line(wanted))
+        return
+    task_id = task["task_id"]
+    runs = reader.rows("task_runs", id=task_id)
+    steps = reader.rows("task_steps", id=task_id)
+    interventions = reader.rows("task_interventions", id=task_id)
+    findings = reader.rows("task_findings", id=task_id)
+    _verdict(task, runs, wanted)
+    _facts(task)
+    if findings:
+        _findings(findings)
+    _timeline(runs, steps, interventions)
+    _attempts(reader.rows("task_attempts", id=task_id), steps)
+    if interventions:
+        _interventions(interventions)
+    _runs(runs)
+    revisions = reader.rows("task_revisions", id=task_id) if "revisions" in reader.views() else []
+    if revisions:
+        _revisions(revisions)
+    _raw(reader, task_id)
+
+
+def _verdict(task: Row, runs: list[Row], wanted: str) -> None:
+    with st.container(border=True, key="verdict"):
+        colour, icon = colours.OUTCOME_BADGE.get(task["outcome"], ("gray", ":material/help:"))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            badge(words(OUTCOME_WORDS, task["outcome"]), colour, icon)
+            st.text(verdict_sentence(task))
+        if wanted != task["task_id"]:
+            st.text(f"{one_line(wanted)} is an earlier id of this task; its runs were merged.")
+        lines = verdict_notes(task) + run_evidence(runs)
+        # Two spaces before a newline are Markdown's line break.
+        st.caption("  \n".join(markdown_text(line) for line in lines))
+        identity = [
+            ("task", task["task_id"]),
+            ("agent", task["agent"]),
+            ("type", task["task_type"]),
+            ("conversation", task["conversation_id"]),
+            ("service", task["service"]),
+            ("environment", task["environment"]),
+            ("version", task["app_version"]),
+            ("started", when(task["started_at"])),
+            ("decided", when(task["decided_at"]) if not missing(task["decided_at"]) else None),
+        ]
+        st.text(
+            " · ".join(f"{label} {one_line(value, 120)}" for label, value in identity if not missing(value))
+        )
+
+
+def _facts(task: Row) -> None:
+    with st.container(key="facts", horizontal=True, gap="medium"):
+        for label, value in task_facts(task):
+            st.metric(label, markdown_text(value), width="content")
+
+
+def _findings(findings: list[Row]) -> None:
+    st.subheader("Findings", anchor=False)
+    table(
+        [{**row, "kind": words({}, row["kind"])} for row in findings],
+        {
+            "severity": "Severity",
+            "kind": "What",
+            "detail": "Detail",
+            "rule": "Rule",
+            "evidence": "Evidence (span ids)",
+        },
+        key="findings",
+    )
+
+
+def _timeline(runs: list[Row], steps: list[Row], interventions: list[Row]) -> None:
+    if not steps:
+        st.info("The steps of this task are past retention; its verdict stays.")
+        return
+    cut = bool(idle_gaps(steps)) and st.toggle("Cut out long idle stretches", value=True, key="cut")
+    st.plotly_chart(
+        figure(runs, steps, interventions, cut_gaps=cut),
+        key="timeline",
+        config={"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]},
+    )
+
+
+def _attempts(attempts: list[Row], steps: list[Row]) -> None:
+    st.subheader("Tool calls", anchor=False)
+    if not attempts:
+        st.caption("This task called no tool.")
+        return
+    st.caption("One row an attempt. Click a row to read its arguments, result and the rule that judged it.")
+    actions = {key: f"#{place}" for place, key in enumerate(dict.fromkeys(a["action_id"] for a in attempts if not missing(a["action_id"])), start=1)}  # fmt: skip
+    picked = table(
+        [_attempt(row, actions) for row in attempts],
+        {
+            "started": "Started (UTC)",
+            "took": "Took",
+            "tool": "Tool",
+            "action": "Action",
+            "attempt_no": "Attempt",
+            "effect_class": "Class",
+            "outcome": "Outcome",
+            "disposition": "Disposition",
+            "verdict": "Duplicate",
+            "why": "Cause",
+            "undone": "Undone",
+            "arguments": "Arguments",
+        },
+        key="attempts",
+        selectable=True,
+    )
+    if picked is not None:
+        _attempt_detail(attempts[picked], steps)
+
+
+def _attempt(row: Row, actions: dict[str, str]) -> Row:
+    length = None if missing(row["ended_at"]) else (row["ended_at"] - row["started_at"]).total_seconds()
+    suspected = "suspected" if row["suspected"] and missing(row["duplicate"]) else ""
+    return {
+        **row,
+        "started": row["started_at"].strftime("%H:%M:%S.%f")[:-3],
+        "took": duration(length),
+        "action": actions.get(row["action_id"], ""),
+        "verdict": suspected if missing(row["duplicate"]) else words(DUPLICATE_WORDS, row["duplicate"]),
+        "why": "" if missing(row["duplicate"]) else words(CAUSE_WORDS, row["cause"]),
+        "undone": ""
+        if missing(row["duplicate"]) or missing(row["compensated"])
+        else "yes"
+        if row["compensated"]
+        else "no",
+        "attempt_no": None if missing(row["attempt_no"]) else count(row["attempt_no"]),
+        "effect_class": words({}, row["effect_class"]),
+    }
+
+
+def _attempt_detail(row: Row, steps: list[Row]) -> None:
+    step = next((s for s in steps if s["span_id"] == row["span_id"] and s["attempt_id"] is not None), None)
+    with st.container(border=True, key="attempt_detail"):
+        st.text(f"{one_line(row['tool'])}, span {one_line(row['span_id'])}")
+        facts = [
+            ("rule", row["rule"]),
+            ("evidence", ", ".join(evidence_ids(row["evidence"])) or None),
+            ("class from", row["class_source"]),
+            ("idempotency key", row["idempotency_key"]),
+            ("effect", row["effect"]),
+        ]
+        st.text("\n".join(f"{label}: {one_line(value)}" for label, value in facts if not missing(value)))
+        left, right = st.columns(2)
+        left.caption("Arguments")
+        left.code(_pretty(row["arguments"]), language="json", wrap_lines=True)
+        right.caption("Result")
+        right.code(_pretty(None if step is None else step["result"]), language="json", wrap_lines=True)
+
+
+def _pretty(text: Any) -> str:
+    if missing(text):
+        return UNKNOWN
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:
+        return str(text)
+
+
+def _interventions(rows: list[Row]) -> None:
+    st.subheader("Human interventions", anchor=False)
+    table(
+        [
+            {
+                **row,
+                "kind": words({}, row["kind"]),
+                "requested": when(row["requested_at"]),
+                "decided": when(row["decided_at"]),
+                "wait": duration(row["wait_s"]),
+            }
+            for row in rows
+        ],
+        {
+            "kind": "Kind",
+            "decision": "Decision",
+            "tool": "Tool",
+            "requested": "Requested",
+            "decided": "Decided",
+            "wait": "Waited",
+            "level": "Level",
+            "required_level": "Required level",
+            "evidence": "Evidence (span ids)",
+        },
+        key="interventions",
+    )
+
+
+def _runs(rows: list[Row]) -> None:
+    st.subheader("Runs", anchor=False)
+    table(
+        [
+            {
+                **row,
+                "number": f"run {position}",
+                "verdict": words({}, row["verdict"]),
+                "started": when(row["started_at"]),
+                "ended": when(row["ended_at"]),
+            }
+            for position, row in enumerate(rows, start=1)
+        ],
+        {
+            "number": "Run",
+            "agent": "Agent",
+            "trigger": "Trigger",
+            "verdict": "Verdict",
+            "rule": "Rule",
+            "started": "Started",
+            "ended": "Ended",
+            "evidence": "Evidence (span ids)",
+            "trace_id": "Trace",
+        },
+        key="runs",
+    )
+
+
+def _revisions(rows: list[Row]) -> None:
+    st.subheader("Changed verdicts", anchor=False)
+    table(
+        [{**row, "changed": when(row["changed_at"]), "sli": words({}, row["sli"])} for row in rows],
+        {"changed": "When", "sli": "SLI", "from_verdict": "From", "to_verdict": "To", "cause": "Cause"},
+        key="revisions",
+    )
+
+
+def _raw(reader: Answers, task_id: str) -> None:
+    with st.expander("Raw spans", icon=":material/data_object:"):
+        # A task of a long trace has megabytes of attributes, so they are read on demand only.
+        if not st.toggle("Read them", key="raw"):
+            return
+        rows = reader.rows("task_spans", id=task_id)
+        picked = table(
+            [{**row, "started": str(row["started_at"]), "took": duration(row["seconds"])} for row in rows],
+            {
+                "started": "Started (UTC)",
+                "took": "Took",
+                "name": "Name",
+                "kind": "Kind",
+                "status": "Status",
+                "status_message": "Message",
+                "service": "Service",
+                "scope": "Scope",
+                "flags": "Flags",
+                "span_id": "Span",
+                "parent_span_id": "Parent",
+                "trace_id": "Trace",
+            },
+            key="spans",
+            selectable=True,
+        )
+        if picked is not None:
+            st.caption("Attributes")
+            st.code(_pretty(rows[picked]["attributes"]), language="json", wrap_lines=True)
+            if not missing(rows[picked]["events"]):
+                st.caption("Events")
+                st.code(_pretty(rows[picked]["events"]), language="json", wrap_lines=True)
+
+
+page("Task", show)

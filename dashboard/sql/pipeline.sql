@@ -1,0 +1,13 @@
+-- one row: how far the numbers are, and a mark that changes whenever a status changes
+-- inputs: pipeline, spans, slo_status
+SELECT
+    p.derived_seq,
+    p.as_of,
+    p.last_pass_at,
+    (SELECT max(seq) FROM spans) AS last_seq,
+    coalesce(p.derived_seq >= (SELECT max(seq) FROM spans), true) AS derived,
+    (
+        SELECT bit_xor(hash(slo, objective, n, good, bad, unknown, state))::VARCHAR
+        FROM slo_status
+    ) AS status_mark
+FROM pipeline p

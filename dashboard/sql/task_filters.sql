@@ -1,0 +1,9 @@
+-- one row: what the filters of the task list can choose from
+-- inputs: tasks
+SELECT
+    list_sort(list(DISTINCT agent) FILTER (agent IS NOT NULL)) AS agents,
+    list_sort(list(DISTINCT task_type) FILTER (task_type IS NOT NULL)) AS task_types,
+    list_sort(list(DISTINCT outcome) FILTER (outcome IS NOT NULL)) AS outcomes,
+    min(started_at) AS first_started,
+    max(started_at) AS last_started
+FROM tasks

@@ -1,0 +1,48 @@
+-- one row per task that passes the filters, newest first; `matching` counts them all
+-- inputs: tasks, actions, task_aliases
+-- parameters: since, until (UTC or NULL), agents, task_types, outcomes (JSON arrays or NULL),
+--             duplicates, interventions (booleans), text (part of an id or NULL), max_rows, skip_rows
+WITH duplicates AS (
+    SELECT task_id, sum(duplicates_unprotected)::BIGINT AS unprotected
+    FROM actions
+    WHERE duplicates_unprotected > 0
+    GROUP BY task_id
+)
+SELECT
+    t.started_at,
+    t.task_id,
+    t.agent,
+    t.task_type,
+    t.outcome,
+    t.outcome_evidence,
+    coalesce(d.unprotected, 0) AS duplicates_unprotected,
+    t.interventions,
+    t.runs,
+    t.tool_calls,
+    t.wall_s,
+    t.active_s,
+    t.cost_usd,
+    t.cost_complete,
+    t.excluded_reason,
+    count(*) OVER () AS matching
+FROM tasks t
+LEFT JOIN duplicates d USING (task_id)
+WHERE ($since::TIMESTAMP IS NULL OR t.started_at >= $since::TIMESTAMP)
+  AND ($until::TIMESTAMP IS NULL OR t.started_at < $until::TIMESTAMP)
+  AND ($agents::VARCHAR IS NULL OR list_contains(from_json($agents::VARCHAR, '["VARCHAR"]'), t.agent))
+  AND ($task_types::VARCHAR IS NULL OR list_contains(from_json($task_types::VARCHAR, '["VARCHAR"]'), t.task_type))
+  AND ($outcomes::VARCHAR IS NULL OR list_contains(from_json($outcomes::VARCHAR, '["VARCHAR"]'), t.outcome))
+  AND (NOT $duplicates::BOOLEAN OR d.unprotected > 0)
+  AND (NOT $interventions::BOOLEAN OR t.interventions > 0)
+  AND (
+      $text::VARCHAR IS NULL
+      OR contains(lower(t.task_id), lower($text::VARCHAR))
+      OR contains(lower(t.conversation_id), lower($text::VARCHAR))
+      OR t.task_id IN (
+          SELECT task_id FROM task_aliases WHERE contains(lower(alias), lower($text::VARCHAR))
+          UNION
+          SELECT task_id FROM runs WHERE contains(lower(trace_id), lower($text::VARCHAR))
+      )
+  )
+ORDER BY t.started_at DESC NULLS LAST, t.task_id
+LIMIT $max_rows::BIGINT OFFSET $skip_rows::BIGINT

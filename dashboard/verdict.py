@@ -1,0 +1,91 @@
+"""A task's verdict in words, shared by the page and `agent-slo task`. Only spells what the views decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.format import (
+    EVIDENCE_WORDS,
+    OUTCOME_WORDS,
+    count,
+    duration,
+    missing,
+    one_line,
+    usd,
+    when,
+    words,
+)
+
+Row = Mapping[str, Any]
+
+
+def verdict_sentence(task: Row) -> str:
+    """One sentence: outcome, how strong its evidence is, and the rule that decided."""
+    outcome = words(OUTCOME_WORDS, task["outcome"])
+    sentence = (
+        f"This task is {outcome}" if task["outcome"] in ("running", "unknown") else f"Outcome: {outcome}"
+    )
+    if not missing(task["outcome_evidence"]) and task["outcome_evidence"] != "none":
+        sentence += f", {words(EVIDENCE_WORDS, task['outcome_evidence'])}"
+    if not missing(task["rule"]):
+        sentence += f" (rule {one_line(task['rule'], 80)})"
+    return sentence + "."
+
+
+def verdict_notes(task: Row) -> list[str]:
+    """What else a reader must know: claims, exclusion, what is still due, frozen state."""
+    notes = []
+    if not missing(task["claimed"]):
+        notes.append(f"The agent claimed {one_line(task['claimed'], 40)}.")
+    if not missing(task["excluded_reason"]):
+        notes.append(f"Not counted by any objective: {one_line(task['excluded_reason'], 80)}.")
+    elif task["eligible"] is False:
+        notes.append("Not counted yet: it is still open.")
+    if not missing(task["next_due_at"]):
+        notes.append(f"Looked at again {when(task['next_due_at'])}.")
+    if task["frozen"]:
+        notes.append("Frozen: some of its spans are past retention, so the verdict no longer changes.")
+    if not missing(task["telemetry_duplicates"]) and task["telemetry_duplicates"] > 0:
+        times = count(task["telemetry_duplicates"])
+        notes.append(f"{times} of its spans arrived more than once; each is counted once.")
+    return notes
+
+
+def task_facts(task: Row) -> list[tuple[str, str]]:
+    """Label and value of the figures of a task, in reading order."""
+    cost = usd(task["cost_usd"])
+    if not missing(task["cost_usd"]) and not task["cost_complete"]:
+        cost = f"at least {cost}"
+    elif missing(task["cost_usd"]):
+        cost = "unpriced"
+    return [
+        ("Cost", cost),
+        ("Wall time", duration(task["wall_s"])),
+        ("Active time", duration(task["active_s"])),
+        ("Human wait", duration(task["human_wait_s"])),
+        ("Interventions", count(task["interventions"])),
+        ("Runs / traces", f"{count(task['runs'])} / {count(task['traces'])}"),
+        ("Model calls", count(task["model_calls"])),
+        ("Tool calls", count(task["tool_calls"])),
+        ("Tokens in / out", f"{count(task['input_tokens'])} / {count(task['output_tokens'])}"),
+    ]
+
+
+def run_evidence(runs: Sequence[Row]) -> list[str]:
+    """One line a run: verdict, rule and the span ids that show it."""
+    lines = []
+    for number, run in enumerate(runs, start=1):
+        line = f"run {number}: {words({}, run['verdict'])}"
+        if not missing(run["rule"]):
+            line += f" by rule {one_line(run['rule'], 80)}"
+        spans = evidence_ids(run["evidence"])
+        lines.append(line + (f"; see span {', '.join(spans)}" if spans else ""))
+    return lines
+
+
+def evidence_ids(evidence: Any) -> list[str]:
+    """Span ids of an evidence column (a list, or unknown)."""
+    if evidence is None:
+        return []
+    return [one_line(span, 40) for span in evidence]

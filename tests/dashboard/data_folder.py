@@ -1,0 +1,317 @@
+"""A data folder written by hand with the columns of the public contract, so that pages can be tested without
+deriving anything: an empty one, one task, or many; with plain or hostile text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from collector.views import create_tables
+
+START = datetime(2026, 11, 20, 9, 0, 0)
+
+TASKS = """CREATE TABLE core.tasks (task_id VARCHAR, task_type VARCHAR, agent VARCHAR, conversation_id VARCHAR,
+    service VARCHAR, environment VARCHAR, outcome VARCHAR, outcome_evidence VARCHAR, claimed VARCHAR,
+    interventions BIGINT, autonomous BOOLEAN, eligible BOOLEAN, excluded_reason VARCHAR, decided_at TIMESTAMP,
+    next_due_at TIMESTAMP, frozen BOOLEAN, telemetry_duplicates BIGINT, app_version VARCHAR, runs BIGINT,
+    traces BIGINT, model_calls BIGINT, tool_calls BIGINT, input_tokens BIGINT, output_tokens BIGINT,
+    cost_usd DOUBLE, cost_complete BOOLEAN, started_at TIMESTAMP, ended_at TIMESTAMP, wall_s DOUBLE,
+    active_s DOUBLE, human_wait_s DOUBLE, revision BIGINT, rule VARCHAR)"""
+RUNS = """CREATE TABLE core.runs (run_id VARCHAR, task_id VARCHAR, trace_id VARCHAR, agent VARCHAR, verdict VARCHAR,
+    trigger VARCHAR, started_at TIMESTAMP, ended_at TIMESTAMP, rule VARCHAR, evidence VARCHAR[])"""
+STEPS = """CREATE TABLE work.steps (trace_id VARCHAR, span_id VARCHAR, parent_step_id VARCHAR, run_id VARCHAR,
+    task_id VARCHAR, role VARCHAR, emitter VARCHAR, agent VARCHAR, tool VARCHAR, call_id VARCHAR, arguments VARCHAR,
+    result VARCHAR, provider VARCHAR, model VARCHAR, input_tokens BIGINT, output_tokens BIGINT,
+    cache_read_tokens BIGINT, cache_write_tokens BIGINT, reasoning_tokens BIGINT, cost_usd DOUBLE,
+    error_class VARCHAR, finish_reason VARCHAR, conversation_id VARCHAR, user_id VARCHAR, attempt_no BIGINT,
+    started_at TIMESTAMP, ended_at TIMESTAMP)"""
+ATTEMPTS = """CREATE TABLE work.attempts (attempt_id VARCHAR, span_id VARCHAR, trace_id VARCHAR, run_id VARCHAR,
+    task_id VARCHAR, action_id VARCHAR, tool VARCHAR, effect_class VARCHAR, class_source VARCHAR, arguments VARCHAR,
+    idempotency_key VARCHAR, call_id VARCHAR, outcome VARCHAR, disposition VARCHAR, attempt_no BIGINT,
+    duplicate VARCHAR, cause VARCHAR, effect VARCHAR, compensated BOOLEAN, suspected BOOLEAN, rule VARCHAR,
+    evidence VARCHAR[], started_at TIMESTAMP, ended_at TIMESTAMP)"""
+ACTIONS = """CREATE TABLE core.actions (action_id VARCHAR, task_id VARCHAR, tool VARCHAR, arguments VARCHAR,
+    attempts BIGINT, duplicates_unprotected BIGINT, duplicates_protected BIGINT, no_op_repeats BIGINT,
+    cause VARCHAR, effect VARCHAR, compensated BOOLEAN, settled BOOLEAN)"""
+INTERVENTIONS = """CREATE TABLE core.interventions (intervention_id VARCHAR, task_id VARCHAR, kind VARCHAR,
+    decision VARCHAR, level VARCHAR, required_level VARCHAR, tool VARCHAR, requested_at TIMESTAMP,
+    decided_at TIMESTAMP, wait_s DOUBLE, evidence VARCHAR[])"""
+FINDINGS = """CREATE TABLE core.findings (finding_id VARCHAR, task_id VARCHAR, kind VARCHAR, detail VARCHAR,
+    severity VARCHAR, rule VARCHAR, evidence VARCHAR[], found_at TIMESTAMP)"""
+REST = [
+    "CREATE TABLE core.task_aliases (alias VARCHAR, task_id VARCHAR)",
+    """CREATE TABLE core.revisions (task_id VARCHAR, sli VARCHAR, from_verdict VARCHAR, to_verdict VARCHAR,
+        changed_at TIMESTAMP, cause VARCHAR)""",
+    "CREATE TABLE core.pipeline (derived_seq BIGINT, as_of TIMESTAMP, last_pass_at TIMESTAMP)",
+    """CREATE TABLE core.slo_status (slo VARCHAR, objective VARCHAR, revision BIGINT, window_start TIMESTAMP,
+        window_end TIMESTAMP, settled_until TIMESTAMP, n BIGINT, good BIGINT, bad BIGINT, unknown BIGINT,
+        excluded BIGINT, sli DOUBLE, lower DOUBLE, upper DOUBLE, sli_unknown_bad DOUBLE, sli_unknown_good DOUBLE,
+        p_met DOUBLE, target DOUBLE, budget_events DOUBLE, remaining DOUBLE, burn VARCHAR, exhaustion VARCHAR,
+        state VARCHAR, firing VARCHAR, sli_name VARCHAR, title VARCHAR, unit VARCHAR, op VARCHAR, cut DOUBLE,
+        description VARCHAR, inferred_share DOUBLE)""",
+    """CREATE TABLE core.slo_history (slo VARCHAR, objective VARCHAR, "at" TIMESTAMP, n BIGINT, good BIGINT,
+        bad BIGINT, sli DOUBLE, remaining DOUBLE, burn DOUBLE)""",
+]
+
+
+@dataclass(frozen=True)
+class Words:
+    """The texts a trace brings along; hostile ones prove that pages only ever show them."""
+
+    agent: str = "refund_agent"
+    tool: str = "issue_refund"
+    arguments: str = '{"amount": 120, "order_id": "A-17"}'
+    result: str = '{"refund_id": "R-1"}'
+    span: str = "execute_tool issue_refund"
+    detail: str = "issue_refund ran twice with equal arguments"
+
+
+def write_folder(data: Path, *, tasks: int = 1, words: Words | None = None, derived: bool = True) -> Path:
+    """Write the folder and return it. `tasks=0` gives the tables and no rows; `derived=False` no tables either."""
+    text = words or Words()
+    (data / "spans").mkdir(parents=True)
+    (data / "tmp").mkdir()
+    (data / "format.json").write_text(json.dumps({"version": 1, "created_by": "test"}))
+    con = duckdb.connect(":memory:")
+    for name, path in (("hot", data / "spans" / "000001.duckdb"), ("core", data / "core.duckdb"), ("work", data / "work.duckdb")):  # fmt: skip
+        con.execute(f"ATTACH '{path}' AS {name} (STORAGE_VERSION 'v1.5.0')")
+    create_tables(con, "hot")
+    if derived:
+        for table in (TASKS, RUNS, STEPS, ATTEMPTS, ACTIONS, INTERVENTIONS, FINDINGS, *REST):
+            con.execute(table)
+        con.execute("INSERT INTO core.pipeline VALUES (?, ?, ?)", [tasks, START + timedelta(days=9), START])
+        for number in range(tasks):
+            _task(con, number, text)
+        _status(con, tasks, text)
+    con.close()
+    return data
+
+
+def _insert(con: duckdb.DuckDBPyConnection, table: str, row: dict[str, Any]) -> None:
+    names = ", ".join(row)
+    con.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+
+
+def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
+    outcomes = ["completed", "completed", "failed", "completed", "waiting_human", "lost", "completed", "unknown"]
+    outcome = "completed" if number == 0 else outcomes[number % len(outcomes)]
+    began = START + timedelta(hours=3 * number)
+    task_id, trace = f"task-{number:04d}", f"{number + 1:032x}"
+    duplicate = number % 5 == 0
+    _insert(
+        con,
+        "core.tasks",
+        {
+            "task_id": task_id,
+            "task_type": "refund",
+            "agent": text.agent,
+            "conversation_id": f"conv-{number}",
+            "service": "shop",
+            "environment": "production",
+            "outcome": outcome,
+            "outcome_evidence": "stated" if number % 2 == 0 else "inferred",
+            "interventions": int(duplicate),
+            "autonomous": not duplicate,
+            "eligible": outcome != "waiting_human",
+            "decided_at": began + timedelta(minutes=12),
+            "frozen": False,
+            "telemetry_duplicates": 0,
+            "runs": 2 if duplicate else 1,
+            "traces": 2 if duplicate else 1,
+            "model_calls": 2,
+            "tool_calls": 2 if duplicate else 1,
+            "input_tokens": 1843,
+            "output_tokens": 212,
+            "cost_usd": None if number % 7 == 3 else 0.0123 + number / 1000,
+            "cost_complete": number % 7 != 3,
+            "started_at": began,
+            "ended_at": began + timedelta(minutes=12),
+            "wall_s": 720.0,
+            "active_s": 14.2,
+            "human_wait_s": 700.0 if duplicate else 0.0,
+            "revision": 1,
+            "rule": "stated_outcome",
+        },
+    )
+    runs = [(f"{task_id}-r1", trace, began, began + timedelta(seconds=8), "paused", "start")]
+    if duplicate:
+        resumed = began + timedelta(minutes=11, seconds=54)
+        runs.append((f"{task_id}-r2", f"{number + 9001:032x}", resumed, resumed + timedelta(seconds=6), "ended", "resume"))
+        _insert(
+            con,
+            "core.interventions",
+            {
+                "intervention_id": f"{task_id}-i1",
+                "task_id": task_id,
+                "kind": "approval",
+                "decision": "approved",
+                "tool": text.tool,
+                "requested_at": began + timedelta(seconds=8),
+                "decided_at": resumed,
+                "wait_s": 706.0,
+                "evidence": ["00000000000000a1"],
+            },
+        )
+        _insert(
+            con,
+            "core.findings",
+            {
+                "finding_id": f"{task_id}-f1",
+                "task_id": task_id,
+                "kind": "duplicate_action",
+                "detail": text.detail,
+                "severity": "high",
+                "rule": "equal_arguments",
+                "evidence": [f"{number + 1:016x}"],
+                "found_at": began,
+            },
+        )
+    for index, (run_id, trace_id, start, end, verdict, trigger) in enumerate(runs):
+        _insert(
+            con,
+            "core.runs",
+            {
+                "run_id": run_id,
+                "task_id": task_id,
+                "trace_id": trace_id,
+                "agent": text.agent,
+                "verdict": verdict,
+                "trigger": trigger,
+                "started_at": start,
+                "ended_at": end,
+                "rule": "root_ended",
+                "evidence": [f"{number + 1:016x}"],
+            },
+        )
+        for offset, (role, low, high) in enumerate((("agent", 0, 6), ("model", 0.1, 2.4), ("tool", 2.5, 4.0), ("model", 4.1, 5.9))):
+            span_id = f"{number * 100 + index * 10 + offset + 1:016x}"
+            common = {"trace_id": trace_id, "span_id": span_id, "run_id": run_id, "task_id": task_id}
+            times = {"started_at": start + timedelta(seconds=low), "ended_at": start + timedelta(seconds=high)}
+            tool = role == "tool"
+            _insert(
+                con,
+                "work.steps",
+                {
+                    **common,
+                    **times,
+                    "role": role,
+                    "agent": text.agent,
+                    "tool": text.tool if tool else None,
+                    "model": "model-large" if role == "model" else None,
+                    "arguments": text.arguments if tool else None,
+                    "result": text.result if tool else None,
+                    "error_class": "timeout" if tool and index == 0 and duplicate else None,
+                },
+            )
+            if tool:
+                second = index == 1
+                _insert(
+                    con,
+                    "work.attempts",
+                    {
+                        **common,
+                        **times,
+                        "attempt_id": f"{task_id}-a{index}",
+                        "action_id": f"{task_id}-x",
+                        "tool": text.tool,
+                        "effect_class": "write",
+                        "class_source": "configuration",
+                        "arguments": text.arguments,
+                        "outcome": "ok" if second or not duplicate else "unknown",
+                        "disposition": "executed",
+                        "attempt_no": index + 1,
+                        "duplicate": "unprotected" if second else None,
+                        "cause": "resume_reexecution" if second else None,
+                        "effect": "possible" if second else None,
+                        "compensated": False if second else None,
+                        "suspected": False,
+                        "rule": "equal_arguments" if second else "first_attempt",
+                        "evidence": [span_id],
+                    },
+                )
+            con.execute(
+                """INSERT INTO hot.spans (seq, received_at, trace_id, span_id, name, kind, start_ns, end_ns, status,
+                   service, attributes, resource) VALUES (?, ?, ?, ?, ?, 'internal', epoch_ns(?::TIMESTAMP),
+                   epoch_ns(?::TIMESTAMP), 'ok', 'shop', ?, '{}')""",
+                [number, START, trace_id, span_id, text.span, times["started_at"], times["ended_at"],
+                 json.dumps({"gen_ai.agent.name": text.agent})],
+            )  # fmt: skip
+    _insert(
+        con,
+        "core.actions",
+        {
+            "action_id": f"{task_id}-x",
+            "task_id": task_id,
+            "tool": text.tool,
+            "arguments": text.arguments,
+            "attempts": len(runs),
+            "duplicates_unprotected": int(duplicate),
+            "duplicates_protected": 0,
+            "no_op_repeats": 0,
+            "settled": True,
+        },
+    )
+
+
+def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
+    end = START + timedelta(days=9)
+    shapes = [
+        ("task-completion", "Task completion", "tasks", 0.95, 291, 300, "ok"),
+        ("duplicate-action", "No unprotected duplicates", "actions", 0.99, 431, 440, "exhausted"),
+        ("autonomous", "Autonomous completion", "tasks", 0.8, 250, 300, "ok"),
+        ("latency", "Finished within 2 minutes", "tasks", 0.9, 272, 300, "at_risk"),
+        ("cost", "Cost within $0.50", "tasks", 0.95, 12, 12, "insufficient_data"),
+        ("lost-task", "No task lost", "tasks", 0.999, 300, 300, "ok"),
+    ]
+    for slo, title, unit, target, good, n, state in shapes if tasks > 1 else shapes[:2]:
+        if tasks <= 1:
+            good, n, state = tasks, tasks, "insufficient_data" if tasks else "no_data"
+        bad = n - good
+        budget = (1 - target) * n
+        remaining = 1 - bad / budget if n else None
+        _insert(
+            con,
+            "core.slo_status",
+            {
+                "slo": slo,
+                "objective": "default",
+                "revision": 1,
+                "window_start": end - timedelta(days=28),
+                "window_end": end,
+                "settled_until": end,
+                "n": n,
+                "good": good,
+                "bad": bad,
+                "unknown": 3 if tasks > 1 else 0,
+                "excluded": 2 if tasks > 1 else 0,
+                "sli": good / n if n else None,
+                "lower": good / n - 0.02 if n else None,
+                "upper": min(1.0, good / n + 0.012) if n else None,
+                "sli_unknown_bad": good / (n + 3) if n else None,
+                "sli_unknown_good": (good + 3) / (n + 3) if n else None,
+                "p_met": 0.9,
+                "target": target,
+                "budget_events": budget if n else None,
+                "remaining": remaining,
+                "burn": json.dumps({w: {"value": b, "n": 10, "bad": 1} for w, b in (("1h", None), ("6h", 0.4), ("3d", 1.23))}),  # fmt: skip
+                "exhaustion": json.dumps({"naive_s": 1e6, "from_now_s": 5e5, "rolling_s": 312000 if n else None}),
+                "state": state,
+                "firing": json.dumps([{"severity": "page", "long": "1h", "short": "5m", "factor": 14.4, "why": "burn 16.2× over 1h and 18× over 5m is above 14.4×"}] if state == "exhausted" else []),  # fmt: skip
+                "sli_name": slo,
+                "title": title if tasks > 1 else f"{title} {text.agent}",
+                "unit": unit,
+                "description": "Share of tasks that were really completed",
+                "inferred_share": 0.34 if tasks > 1 else None,
+            },
+        )
+        for step in range(40 if tasks > 1 else 0):
+            share = good / n + 0.01 * ((step * 7) % 5 - 2) / 2
+            con.execute(
+                "INSERT INTO core.slo_history VALUES (?, 'default', ?, ?, ?, ?, ?, ?, ?)",
+                [slo, end - timedelta(hours=6 * (40 - step)), n, good, bad, min(share, 1), remaining, 0.4],
+            )
