@@ -1,4 +1,4 @@
-"""Decoded telemetry on its way into the store: Arrow tables with the columns of sql/spans.sql and sql/logs.sql.
+"""Decoded telemetry on its way into the store: Arrow tables shaped like sql/spans.sql and sql/logs.sql.
 
 `seq` and `received_at` are not here: the store gives them out at the commit.
 """

@@ -77,7 +77,5 @@ class Counters:
 def _labels(labels: tuple[tuple[str, str], ...]) -> str:
     if not labels:
         return ""
-    escaped = (
-        (k, v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for k, v in labels
-    )
+    escaped = ((k, v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for k, v in labels)
     return "{" + ",".join(f'{k}="{v}"' for k, v in escaped) + "}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -73,7 +73,7 @@ def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
     rows: list[SpanRow] = []
     for resource_spans in _objects(request, "resourceSpans", ""):
         resource_flags: list[str] = []
-        resource, resource_text, service = _resource(resource_spans, resource_flags)
+        _, resource_text, service = _resource(resource_spans, resource_flags)
         for scope_spans in _objects(resource_spans, "scopeSpans", "resourceSpans."):
             scope, scope_version = _scope(scope_spans)
             for span in _array(scope_spans, "spans", "resourceSpans.scopeSpans."):
@@ -86,7 +86,7 @@ def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
                     rejected.add(str(e))
                     continue
                 if repaired and any(isinstance(v, str) and _REPLACEMENT in v for v in row):
-                    row = cast(SpanRow, (*row[:-1], policy.joined([*flags, policy.INVALID_UTF8])))
+                    row = (*row[:-1], policy.joined([*flags, policy.INVALID_UTF8]))
                 rows.append(row)
     return rows
 
@@ -98,9 +98,7 @@ def _span(
     reason = policy.check_trace_id(trace_id) or policy.check_span_id(span_id)
     if reason is not None:
         raise BadSpan(reason)
-    start, end = policy.times(
-        _unsigned(span, "startTimeUnixNano"), _unsigned(span, "endTimeUnixNano"), flags
-    )
+    start, end = policy.times(_unsigned(span, "startTimeUnixNano"), _unsigned(span, "endTimeUnixNano"), flags)
     attributes = json_text(_attributes(span.get("attributes"), flags))
     for key, flag in zip(
         ("droppedAttributesCount", "droppedEventsCount", "droppedLinksCount"), policy.DROPPED, strict=True
@@ -155,9 +153,7 @@ def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
     return rows
 
 
-def _log(
-    record: dict[str, Any], flags: list[str], service: str | None, scope: str, resource: str
-) -> LogRow:
+def _log(record: dict[str, Any], flags: list[str], service: str | None, scope: str, resource: str) -> LogRow:
     trace_id, span_id = _hex(record, "traceId"), _hex(record, "spanId")
     body = record.get("body")
     return (

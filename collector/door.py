@@ -34,7 +34,7 @@ _BATCH_ROWS = 65_536
 _WAITING_PER_SLOT = 8
 
 
-class QueryRefused(Exception):  # noqa: N818 - an answer, not a fault
+class QueryRefused(Exception):
     """The query is not run or not finished; the message says why."""
 
 

@@ -9,7 +9,7 @@ from collector.policy import BadRequest
 _STEP = 1 << 20
 
 
-class TooLarge(Exception):  # noqa: N818 - named after the answer it becomes
+class TooLarge(Exception):
     """The body is larger than allowed, as sent or after decompression."""
 
 

@@ -132,7 +132,7 @@ class Intake:
             except BadRequest as e:
                 outcomes[i] = Outcome("bad", str(e))
                 continue
-            except Exception as e:  # noqa: BLE001 - one request must never end the writer or its neighbours
+            except Exception as e:
                 log.exception("a %s request of %d bytes broke the decoder", item.encoding, len(item.body))
                 outcomes[i] = Outcome("failed", f"this request cannot be decoded ({type(e).__name__})")
                 continue
@@ -144,9 +144,7 @@ class Intake:
             for reason, number in decoded.rejected.reasons.items():
                 self.counters.add("rejected", number, reason=reason)
             waiting.append((i, decoded.rejected))
-        batch = Batch(
-            pa.concat_tables(spans) if spans else None, pa.concat_tables(logs) if logs else None
-        )
+        batch = Batch(pa.concat_tables(spans) if spans else None, pa.concat_tables(logs) if logs else None)
         failure = self._commit(batch)
         for i, rejected in waiting:
             outcomes[i] = failure or Outcome("stored", rejected=rejected)
@@ -161,7 +159,7 @@ class Intake:
         except StoreBusyError as e:
             log.error("%s", e)
             return Outcome("busy", str(e))
-        except Exception as e:  # noqa: BLE001 - the writer must live on; the senders are told to retry
+        except Exception as e:
             log.exception("commit failed")
             return Outcome("busy", f"commit failed ({type(e).__name__}), send again")
         self.counters.commit(time.monotonic() - started)

@@ -132,9 +132,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
     async def _unavailable(self, label: str, message: str, context: Any) -> None:
         self._count(label, "UNAVAILABLE")
         details = answers.retry_status(message, _RETRY_SECONDS)
-        await context.abort(
-            grpc.StatusCode.UNAVAILABLE, message, (("grpc-status-details-bin", details),)
-        )
+        await context.abort(grpc.StatusCode.UNAVAILABLE, message, (("grpc-status-details-bin", details),))
 
     def _count(self, label: str, answer: str) -> None:
         self.counters.add("requests", transport="grpc", signal=label, answer=answer)

@@ -29,7 +29,7 @@ _BODY_SECONDS = 60.0
 _LOOPBACK_HOSTS = {"localhost", "127.0.0.1", "::1"}
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a fault
+class Refusal(Exception):
     """An answer other than 200."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
@@ -86,7 +86,7 @@ class OtlpHttp:
 
     async def export(self, signal: Signal | None, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one export request; `signal` None means metrics, which are read and dropped."""
-        headers = {k: v for k, v in reversed(scope["headers"])}
+        headers = dict(reversed(scope["headers"]))
         content_type = headers.get(b"content-type", b"").decode("latin-1").split(";")[0].strip().lower()
         encoding = _ENCODINGS.get(content_type)
         label = signal or "metrics"
@@ -101,9 +101,7 @@ class OtlpHttp:
             self.counters.add("requests", transport="http", signal=label, answer=str(r.status))
             error_encoding: Encoding = encoding or "json"
             body = answers.error(r.status, r.message, error_encoding)
-            await _respond(
-                send, r.status, body, CONTENT_TYPE[error_encoding], r.headers, drain=receive
-            )
+            await _respond(send, r.status, body, CONTENT_TYPE[error_encoding], r.headers, drain=receive)
 
     def _admit(
         self, method: str, headers: dict[bytes, bytes], content_type: str, encoding: Encoding | None
@@ -127,7 +125,8 @@ class OtlpHttp:
             raise Refusal(405, f"{method} is not an export: use POST", {"allow": "POST"})
         if encoding is None:
             raise Refusal(
-                415, f"content type {content_type or '(none)'!r}: use application/x-protobuf or application/json"
+                415,
+                f"content type {content_type or '(none)'!r}: use application/x-protobuf or application/json",
             )
 
     async def _take(
@@ -279,6 +278,4 @@ async def _not_allowed(request: Request, exc: Exception) -> Response:
 
 def _status(request: Request, status: int, message: str) -> Response:
     encoding = _request_encoding(request)
-    return Response(
-        answers.error(status, message, encoding), status, media_type=CONTENT_TYPE[encoding]
-    )
+    return Response(answers.error(status, message, encoding), status, media_type=CONTENT_TYPE[encoding])

@@ -29,11 +29,11 @@ DROPPED = ("dropped_attributes", "dropped_events", "dropped_links")
 """Flags that say the sender's own limits cut something off."""
 
 
-class BadRequest(Exception):  # noqa: N818 - named after the answer it becomes
+class BadRequest(Exception):
     """The request as a whole cannot be read; the message is for its sender."""
 
 
-class BadSpan(Exception):  # noqa: N818
+class BadSpan(Exception):
     """One span cannot be kept; the message is the reason counted in partial_success."""
 
 

@@ -35,7 +35,7 @@ class Repair:
 
 
 def damage_position(message: str) -> int | None:
-    """The byte named by DuckDB's complaint about a damaged log, or None when it complains of something else."""
+    """The byte named by DuckDB's complaint about a damaged log, None when it complains of other things."""
     found = _POSITION.search(message)
     return int(found.group(1)) if found else None
 

@@ -223,7 +223,9 @@ class Collector:
         try:
             await stop.wait()
         finally:
-            await self._shut_down(store, intake, otlp, grpc_server, door, http_server, door_server, tasks, asked, background)
+            await self._shut_down(
+                store, intake, otlp, grpc_server, door, http_server, door_server, tasks, asked, background
+            )
 
     async def _shut_down(
         self,
@@ -270,7 +272,7 @@ class Collector:
                     run(store, asked)
                     self._background_failure = None
                     return
-                except Exception as e:  # noqa: BLE001 - collecting goes on; the failure is shown and retried
+                except Exception as e:
                     if asked.is_set():
                         return
                     self._background_failure = f"{type(e).__name__}: {e}".splitlines()[0]

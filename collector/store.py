@@ -239,7 +239,7 @@ class Store:
             if free < self.options.free_bytes:
                 raise StoreBusyError(
                     f"data folder {self.folder.root}: only {free // _MIB} MiB free on its volume, "
-                    f"{self.options.free_bytes // _MIB} MiB are kept back; make room and the senders will retry"
+                    f"{self.options.free_bytes // _MIB} MiB are kept back; make room, the senders will retry"
                 )
             self._checked_space = now
 
@@ -413,9 +413,7 @@ class Store:
         repaired = False
         while True:
             try:
-                self._root.execute(
-                    f"ATTACH {quoted(path)} AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')"
-                )
+                self._root.execute(f"ATTACH {quoted(path)} AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')")
                 return
             except duckdb.Error as e:
                 message = str(e)
@@ -447,7 +445,7 @@ class Store:
         return None
 
     def close(self, checkpoint: bool = True) -> None:
-        """Stop. With `checkpoint` the logs are folded into the files, so that read-only readers start at once."""
+        """Stop. With `checkpoint` the logs are folded into the files, so that readers start at once."""
         with self._write:
             if self._closed:
                 return

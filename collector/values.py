@@ -59,7 +59,7 @@ def from_any(value: Any, flags: list[str], depth: int = 0) -> Value:
 
 
 def attributes(pairs: Iterable[Any], flags: list[str], depth: int = 0) -> dict[str, Value]:
-    """Dict of protobuf KeyValues; of a repeated key the last one wins and `duplicate_attribute` is flagged."""
+    """Dict of protobuf KeyValues; of a repeated key the last wins, `duplicate_attribute` is flagged."""
     out: dict[str, Value] = {}
     number = 0
     for pair in pairs:

@@ -52,7 +52,8 @@ def derived_views(con: duckdb.DuckDBPyConnection) -> list[str]:
     ).fetchall()
     wanted = {name: database for database, name in rows if name not in table_names()}
     present = con.execute(
-        "SELECT view_name FROM duckdb_views() WHERE database_name = 'memory' AND schema_name = 'main' AND NOT internal"
+        "SELECT view_name FROM duckdb_views() "
+        "WHERE database_name = 'memory' AND schema_name = 'main' AND NOT internal"
     ).fetchall()
     out = [
         f'DROP VIEW IF EXISTS memory.main."{name}"'
@@ -61,5 +62,7 @@ def derived_views(con: duckdb.DuckDBPyConnection) -> list[str]:
     ]
     for name, database in wanted.items():
         quoted = name.replace('"', '""')
-        out.append(f'CREATE OR REPLACE VIEW memory.main."{quoted}" AS SELECT * FROM {database}.main."{quoted}"')
+        out.append(
+            f'CREATE OR REPLACE VIEW memory.main."{quoted}" AS SELECT * FROM {database}.main."{quoted}"'
+        )
     return out
