@@ -1,0 +1,140 @@
+"""One spelling for equal arguments.
+
+Two calls are the same call when their arguments mean the same: key order, spaces, `10` against `10.0`, JSON inside
+JSON, a Python literal instead of JSON and the envelopes some frameworks wrap around arguments must not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+# Envelopes around the real arguments: all keys of the object are in the set, and the payload is under the first.
+_ENVELOPES: tuple[tuple[str, frozenset[str]], ...] = (
+    ("kwargs", frozenset({"kwargs", "args", "sanitize_inputs_outputs"})),
+    ("input_str", frozenset({"input_str", "tags", "metadata", "inputs", "kwargs", "name"})),
+)
+_MAX_DEPTH = 64
+
+
+def canonical(text: str | None) -> str | None:
+    """Return the canonical JSON text of a tool's arguments; `None` stays `None`.
+
+    Sorted keys, no spaces, whole floats as integers, trimmed strings. Text that is neither JSON nor a Python literal
+    becomes a JSON string.
+    """
+    if text is None:
+        return None
+    return json.dumps(_plain(unwrapped(parse(text))), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse(text: str) -> Any:
+    """Read JSON, else a Python literal, else keep the text."""
+    stripped = text.strip()
+    try:
+        return orjson.loads(stripped)
+    except orjson.JSONDecodeError:
+        pass  # not JSON: next spelling
+    if stripped[:1] in "{[(":
+        try:
+            return ast.literal_eval(stripped)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return stripped
+    return stripped
+
+
+def unwrapped(value: Any) -> Any:
+    """Take framework envelopes and JSON-in-a-string off the arguments."""
+    for _ in range(4):
+        if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+            inner = parse(value)
+            if isinstance(inner, str):
+                return value
+            value = inner
+            continue
+        if isinstance(value, dict):
+            for payload, keys in _ENVELOPES:
+                if payload in value and len(value) > 1 and set(value) <= keys and not value.get("args"):
+                    value = value[payload]
+                    break
+            else:
+                return value
+            continue
+        return value
+    return value
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    if depth > _MAX_DEPTH:
+        return str(value)
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return str(value)
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, dict):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item, depth + 1) for item in value), key=repr)
+    return str(value)
+
+
+def leaves(text: str | None) -> list[str]:
+    """Return the scalar values inside canonical arguments as text, without duplicates: what the call was about."""
+    if text is None:
+        return []
+    found: dict[str, None] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+        elif value is not None and not isinstance(value, bool):
+            found[str(value)] = None
+
+    walk(orjson.loads(text))
+    return list(found)
+
+
+def without(text: str | None, names: frozenset[str]) -> str | None:
+    """Drop the named top-level arguments if any other remains; else return the text unchanged."""
+    if text is None:
+        return None
+    value = orjson.loads(text)
+    if not isinstance(value, dict):
+        return text
+    rest = {key: item for key, item in value.items() if key.lower() not in names}
+    if not rest or len(rest) == len(value):
+        return text
+    return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical_column(column: pa.ChunkedArray) -> pa.Array:
+    """Vectorised `canonical` for DuckDB: VARCHAR -> VARCHAR."""
+    memo: dict[str | None, str | None] = {}
+    out = []
+    for text in column.to_pylist():
+        if text not in memo:
+            memo[text] = canonical(text)
+        out.append(memo[text])
+    return pa.array(out, pa.string())
+
+
+def leaves_column(column: pa.ChunkedArray) -> pa.Array:
+    """Vectorised `leaves` for DuckDB: VARCHAR -> VARCHAR[]."""
+    return pa.array([leaves(text) for text in column.to_pylist()], pa.list_(pa.string()))

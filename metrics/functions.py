@@ -1,0 +1,32 @@
+"""The vectorised functions that SQL calls where it cannot do the work itself."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+from duckdb.sqltypes import VARCHAR
+
+from metrics import canonical, messages
+from metrics.conventions import words
+
+
+def register(con: duckdb.DuckDBPyConnection) -> None:
+    """Register `canonical_arguments`, `argument_leaves`, `without_free_text` and `read_messages` on the instance."""
+    free_text = frozenset(words()["free_text"])
+
+    def without_free_text(column: pa.ChunkedArray) -> pa.Array:
+        return pa.array([canonical.without(text, free_text) for text in column.to_pylist()], pa.string())
+
+    texts = duckdb.list_type(VARCHAR)
+    listed = [
+        ("canonical_arguments", canonical.canonical_column, [VARCHAR], VARCHAR),
+        ("argument_leaves", canonical.leaves_column, [VARCHAR], texts),
+        ("without_free_text", without_free_text, [VARCHAR], VARCHAR),
+        ("read_messages", messages.read_column, [VARCHAR] * 5, duckdb.type(messages.SQL_TYPE)),
+    ]
+    present = {
+        name for (name,) in con.execute("SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal").fetchall()
+    }
+    for name, function, arguments, returns in listed:
+        if name not in present:
+            con.create_function(name, function, arguments, returns, type="arrow", null_handling="special")

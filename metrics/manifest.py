@@ -1,0 +1,52 @@
+"""The SQL files of the derivation, in their order, and where each result is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from metrics.conventions import Compiled
+
+Kept = Literal["core", "work"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One SQL file: its result becomes a temporary table of its name, and is kept in a file if `kept` says so.
+
+    `replaced_by`: rows of the touched traces (`trace`) or tasks (`task`) are replaced.
+    """
+
+    name: str
+    kept: Kept | None
+    replaced_by: Literal["trace", "task"] | None
+    sql: str
+
+
+@cache
+def models() -> tuple[Model, ...]:
+    """Read the manifest `metrics/sql/_order`. A file without a line, or a line without a file, is an error."""
+    folder = files("metrics") / "sql"
+    found: list[Model] = []
+    for line in folder.joinpath("_order").read_text(encoding="utf-8").splitlines():
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        name, kept, replaced_by = (*words, None, None)[:3]
+        sql = folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")
+        found.append(Model(name, kept, replaced_by, sql))  # type: ignore[arg-type]
+    listed = {model.name for model in found}
+    present = {entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql")}
+    if listed != present:
+        raise RuntimeError(f"metrics/sql and its _order differ: {sorted(listed ^ present)}")
+    return tuple(found)
+
+
+def filled(model: Model, compiled: Compiled) -> str:
+    """Return the SQL of a model with the compiled conventions in place of its `{{...}}` marks."""
+    sql = model.sql
+    for mark in ("emitter", "attribute_paths", "resource_paths", "fields"):
+        sql = sql.replace("{{" + mark + "}}", getattr(compiled, mark))
+    return sql

@@ -1,0 +1,112 @@
+"""Settings and word lists as small temporary tables, so that SQL decides and Python only carries.
+
+Every table is described by the comment on its first column list below; SQL files name the ones they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from typing import Any
+
+import duckdb
+
+from metrics.conventions import Compiled, words
+from metrics.settings import MetricsSettings, TaskRule
+
+DEFAULT_TASK = TaskRule()
+_QUIET_S, _DEADLINE_S = 600.0, 3600.0
+
+
+def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Compiled) -> None:
+    """(Re)create every rule table on this connection."""
+    known = words()
+    _table(con, "operation_roles", "operation VARCHAR, role VARCHAR", compiled.roles)
+    _table(con, "finish_classes", "word VARCHAR, class VARCHAR", _pairs(known["finish"]))
+    _table(con, "pause_errors", "class VARCHAR", _column(known["pauses"]["errors"]))
+    _table(con, "pause_results", "pattern VARCHAR", _column(known["pauses"]["results"]))
+    _table(con, "denial_results", "pattern VARCHAR", _column(known["denials"]))
+    verbs = [(word, effect, False) for word, effect in _pairs(known["verbs"])]
+    verbs += [(word, effect, True) for word, effect in _pairs(known["weak_verbs"])]
+    _table(con, "verbs", "word VARCHAR, effect VARCHAR, weak BOOLEAN", verbs)
+    _table(con, "escalation_words", "word VARCHAR", _column(known["escalation_words"]))
+    control = [(w, "verb") for w in known["control"]["verbs"]] + [(w, "word") for w in known["control"]["words"]]
+    _table(con, "control_words", "word VARCHAR, kind VARCHAR", control)
+    _table(con, "inverse_verbs", "word VARCHAR", _column(known["inverse_verbs"]))
+    outcomes = [(i, o["outcome"], o["pattern"]) for i, o in enumerate(known["outcomes"])]
+    _table(con, "outcome_words", "position INTEGER, outcome VARCHAR, pattern VARCHAR", outcomes)
+    unknown = known["unknown_result"]
+    _table(con, "unknown_results", "max_length INTEGER, pattern VARCHAR", [(unknown["max_length"], unknown["pattern"])])
+    labels = [(word, label) for label, listed in known["evaluation"].items() for word in listed]
+    _table(con, "evaluation_labels", "word VARCHAR, label VARCHAR", labels)
+    _table(con, "refused_results", "pattern VARCHAR", _column(settings.results.refused))
+    _table(con, "excluded_environments", "environment VARCHAR", _column(settings.exclude.environments))
+    _table(
+        con,
+        "maintenance_windows",
+        "window_start TIMESTAMP, window_end TIMESTAMP, agent_glob VARCHAR",
+        [(_utc(w.start), _utc(w.end), w.agent) for w in settings.maintenance],
+    )
+    _table(
+        con,
+        "tool_rules",
+        "position INTEGER, tool_glob VARCHAR, effect VARCHAR, key_fields VARCHAR[], compensated_by VARCHAR[], window_s DOUBLE, "
+        "key_ttl_s DOUBLE, timeout_s DOUBLE, on_failure VARCHAR, max_attempts INTEGER",
+        [
+            (
+                position, glob, rule.effect, rule.key_fields, rule.compensated_by, rule.window.total_seconds(),
+                rule.key_ttl and rule.key_ttl.total_seconds(), rule.timeout and rule.timeout.total_seconds(),
+                rule.on_failure, rule.retry.max_attempts,
+            )
+            for position, (glob, rule) in enumerate(settings.tools.items())
+        ],
+    )
+    _table(
+        con,
+        "task_rules",
+        "position INTEGER, task_type VARCHAR, type_match VARCHAR, agent_glob VARCHAR, service_glob VARCHAR, quiet_s DOUBLE, "
+        "deadline_s DOUBLE, human_deadline_s DOUBLE, gate_is_intervention BOOLEAN",
+        list(_task_rows(settings)),
+    )
+
+
+def _task_rows(settings: MetricsSettings) -> Iterable[tuple[Any, ...]]:
+    default = settings.tasks.get("default", DEFAULT_TASK)
+
+    def row(position: int, name: str | None, rule: TaskRule) -> tuple[Any, ...]:
+        def seconds(field: str, otherwise: float | None) -> float | None:
+            value = getattr(rule, field) or getattr(default, field)
+            return value.total_seconds() if value else otherwise
+
+        gate = rule.gate_is_intervention if rule.gate_is_intervention is not None else default.gate_is_intervention
+        match = rule.match
+        return (
+            position, name, None if name is None or match else name, match and match.agent, match and match.service,
+            seconds("quiet", _QUIET_S), seconds("deadline", _DEADLINE_S), seconds("human_deadline", None),
+            True if gate is None else gate,
+        )
+
+    named = [(name, rule) for name, rule in settings.tasks.items() if name != "default"]
+    for position, (name, rule) in enumerate(named):
+        yield row(position, name, rule)
+    yield row(len(named), None, default)
+
+
+def _pairs(listed: dict[str, Sequence[str]]) -> list[tuple[str, str]]:
+    return [(word, group) for group, members in listed.items() for word in dict.fromkeys(members)]
+
+
+def _column(values: Iterable[str]) -> list[tuple[str]]:
+    return [(value,) for value in dict.fromkeys(values)]
+
+
+def _utc(moment: Any) -> Any:
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def _table(con: duckdb.DuckDBPyConnection, name: str, columns: str, rows: Iterable[Sequence[Any]]) -> None:
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({columns})")
+    listed = [tuple(row) for row in rows]
+    if listed:
+        marks = ", ".join("?" for _ in listed[0])
+        con.executemany(f"INSERT INTO {name} VALUES ({marks})", listed)

@@ -1,0 +1,69 @@
+-- Grain: one row per tool step, telemetry duplicates removed: was it executed, what kind of tool is it, how did it end.
+-- Inputs: steps, runs, task_runs, tool_classes, outcome_words, refused_results, unknown_results, denial_results, pause_results.
+-- Steps 1 to 4 of the decision in docs/definitions (duplicate action).
+WITH calls AS (
+  SELECT
+    s.* EXCLUDE (task_id), t.task_id, t.intent, t.position AS run_position, r.verdict AS run_verdict, r.dropped AS run_dropped, r.half_span_ids,
+    -- equal call id, tool, arguments, start and end under another span id: the same call, instrumented twice
+    CASE WHEN s.call_id IS NULL THEN 1
+      ELSE row_number() OVER (PARTITION BY s.trace_id, s.call_id, s.tool, s.arguments, s.start_ns, s.end_ns ORDER BY s.span_id) END AS copy
+  FROM steps s
+  JOIN task_runs t USING (run_id)
+  JOIN runs r USING (run_id)
+  WHERE s.role = 'tool' AND s.tool IS NOT NULL AND NOT s.same_tool_above
+),
+told AS (
+  SELECT
+    c.*,
+    coalesce(k.configured_effect, c.effect_stated, k.guessed_effect, 'unknown') AS effect_class,
+    CASE WHEN k.configured_effect IS NOT NULL THEN 'configured'
+         WHEN c.effect_stated IS NOT NULL THEN 'stated'
+         WHEN k.guessed_effect IS NOT NULL THEN 'guessed'
+         ELSE 'unknown' END AS class_source,
+    k.is_inverse, k.key_fields, k.compensated_by, k.window_s, k.key_ttl_s,
+    concat_ws(' ', c.error_class, c.error_message, left(c.result, 300)) AS words
+  FROM calls c
+  JOIN tool_classes k USING (tool)
+  WHERE c.copy = 1
+)
+SELECT
+  trace_id || '/' || span_id AS attempt_id,
+  span_id, trace_id, run_id, task_id, intent, run_position, tool, effect_class, class_source, is_inverse,
+  effect_class IN ('write', 'idempotent_write') AS is_side_effect,
+  arguments, idempotency_key, call_id, attempt_no, result, error_class, decision, decision_arguments, compensates, level, required_level,
+  compensated_by, window_s, key_ttl_s, start_ns, coalesce(end_ns, start_ns) AS last_ns, end_ns,
+  CASE
+    WHEN disposition_stated IS NOT NULL THEN disposition_stated
+    WHEN run_dropped THEN 'dropped'
+    WHEN decision = 'rejected' THEN 'denied'
+    WHEN EXISTS (SELECT 1 FROM denial_results d WHERE regexp_matches(lower(words), d.pattern)) THEN 'denied'
+    WHEN is_interrupt OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(result), p.pattern)) THEN 'pending'
+    WHEN run_verdict = 'paused' AND list_contains(half_span_ids, span_id) THEN 'pending'
+    ELSE 'executed'
+  END AS disposition,
+  CASE
+    WHEN status = 'error' THEN
+      coalesce((SELECT arg_min(o.outcome, o.position) FROM outcome_words o WHERE regexp_matches(lower(words), o.pattern)), 'unknown')
+    WHEN end_ns IS NULL THEN 'unknown'
+    WHEN EXISTS (SELECT 1 FROM refused_results f WHERE regexp_matches(result, f.pattern)) THEN 'refused'
+    WHEN EXISTS (SELECT 1 FROM unknown_results u WHERE length(result) <= u.max_length AND regexp_matches(lower(result), u.pattern)) THEN 'unknown'
+    ELSE 'ok'
+  END AS outcome,
+  -- what makes two calls the same action: the configured key fields, else all arguments
+  CASE
+    WHEN arguments IS NULL THEN NULL
+    WHEN len(key_fields) > 0 AND len(list_filter(list_transform(key_fields, lambda f: json_extract(arguments, '$."' || f || '"')), lambda v: v IS NOT NULL)) > 0
+      THEN md5(concat_ws('|', tool, list_transform(key_fields, lambda f: json_extract(arguments, '$."' || f || '"'))::VARCHAR))
+    ELSE md5(concat_ws('|', tool, arguments))
+  END AS args_key,
+  CASE WHEN effect_class IN ('write', 'idempotent_write') THEN md5(concat_ws('|', tool, without_free_text(arguments))) END AS loose_key,
+  CASE WHEN effect_class IN ('write', 'idempotent_write') THEN argument_leaves(arguments) ELSE []::VARCHAR[] END AS leaves,
+  -- words with a digit in the result that are not the arguments again and no points in time: ids, counters, balances
+  CASE WHEN effect_class IN ('write', 'idempotent_write') THEN
+    list_distinct(list_filter(
+      regexp_extract_all(
+        regexp_replace(result, '\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?|\b\d{1,2}:\d{2}(:\d{2})?\b|\b1\d{9,12}(\.\d+)?\b', ' ', 'g'),
+        '[A-Za-z0-9_-]*\d[A-Za-z0-9_.-]*'),
+      lambda w: NOT contains(coalesce(arguments, ''), w)))
+  ELSE []::VARCHAR[] END AS entities
+FROM told

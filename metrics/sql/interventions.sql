@@ -1,0 +1,137 @@
+-- Grain: one row per moment at which a human took part in a task.
+-- Inputs: runs, task_runs, attempts, executions, steps.
+-- A pause is one moment however many calls wait in it; what became of it is read from what is stated, else from what the
+-- next runs did with the waiting calls.
+WITH pauses AS (
+  SELECT
+    t.task_id, r.run_id, r.ended_at AS requested_at, r.open_calls, r.evidence, r.rule, t.position,
+    lead(r.started_at) OVER (PARTITION BY t.task_id ORDER BY t.position) AS resumed_at
+  FROM runs r
+  JOIN task_runs t USING (run_id)
+  WHERE r.verdict = 'paused'
+),
+next_runs AS (
+  SELECT p.run_id AS paused_run, min(t.position) AS position
+  FROM pauses p
+  JOIN task_runs t ON t.task_id = p.task_id AND t.position > p.position
+  GROUP BY p.run_id
+),
+waiting AS (
+  SELECT run_id AS paused_run, task_id, position, unnest(open_calls) AS call FROM pauses
+),
+-- the calls that waited, met again in a later run
+met AS (
+  SELECT
+    w.paused_run,
+    arg_min(e.decision, (e.start_ns, e.attempt_id)) FILTER (WHERE e.decision IS NOT NULL) AS stated,
+    bool_or(e.disposition = 'executed') AS executed,
+    bool_or(e.disposition = 'denied') AS denied,
+    bool_or(e.disposition = 'executed' AND e.arguments <> w.call.arguments) AS other_arguments,
+    list(e.span_id ORDER BY e.start_ns, e.span_id) AS span_ids,
+    arg_min(e.level, (e.start_ns, e.attempt_id)) FILTER (WHERE e.level IS NOT NULL) AS level,
+    arg_min(e.required_level, (e.start_ns, e.attempt_id)) FILTER (WHERE e.required_level IS NOT NULL) AS required_level
+  FROM waiting w
+  JOIN executions e
+    ON e.task_id = w.task_id AND e.run_position > w.position
+    AND (e.call_id = w.call.id OR ((e.call_id IS NULL OR w.call.id IS NULL) AND e.tool = w.call.name))
+  GROUP BY w.paused_run
+),
+said AS (
+  SELECT
+    w.paused_run,
+    bool_and(a.approved) AS approved
+  FROM waiting w
+  JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
+  JOIN (SELECT run_id, unnest(approvals, recursive := true) FROM runs) a(run_id, id, approved) ON a.run_id = t.run_id
+  WHERE a.id = w.call.id OR a.id IS NULL
+  GROUP BY w.paused_run
+),
+refusals AS (
+  SELECT w.paused_run, bool_or(EXISTS (SELECT 1 FROM denial_results d WHERE regexp_matches(lower(h.text), d.pattern))) AS denied, true AS replied
+  FROM waiting w
+  JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
+  JOIN (SELECT run_id, unnest(history, recursive := true) FROM runs) h(run_id, id, text) ON h.run_id = t.run_id AND h.id = w.call.id
+  GROUP BY w.paused_run
+),
+-- a step of the next run that states a decision without being the call itself
+stated AS (
+  SELECT p.run_id AS paused_run, arg_min(s.decision, (s.start_ns, s.span_id)) AS decision,
+    arg_min(s.level, (s.start_ns, s.span_id)) FILTER (WHERE s.level IS NOT NULL) AS level,
+    arg_min(s.required_level, (s.start_ns, s.span_id)) FILTER (WHERE s.required_level IS NOT NULL) AS required_level,
+    list(s.span_id ORDER BY s.start_ns, s.span_id) AS span_ids
+  FROM pauses p
+  JOIN next_runs n ON n.paused_run = p.run_id
+  JOIN task_runs t ON t.task_id = p.task_id AND t.position = n.position
+  JOIN steps s ON s.run_id = t.run_id AND s.decision IS NOT NULL
+  GROUP BY p.run_id
+),
+approvals AS (
+  SELECT
+    p.task_id, p.run_id,
+    'approval' AS kind,
+    coalesce(
+      m.stated, d.decision,
+      CASE
+        WHEN s.approved = false THEN 'rejected'
+        WHEN m.executed AND m.other_arguments THEN 'edited'
+        WHEN m.executed THEN 'approved'
+        WHEN m.denied OR f.denied THEN 'rejected'
+        WHEN s.approved THEN 'approved'
+        -- answered without being run: someone said no, or said something else
+        WHEN f.replied THEN 'rejected'
+      END) AS decision,
+    coalesce(m.level, d.level) AS level, coalesce(m.required_level, d.required_level) AS required_level,
+    p.open_calls[1].name AS tool,
+    p.requested_at, p.resumed_at AS decided_at,
+    list_distinct(list_concat(p.evidence, coalesce(m.span_ids, []), coalesce(d.span_ids, []))) AS evidence
+  FROM pauses p
+  LEFT JOIN met m ON m.paused_run = p.run_id
+  LEFT JOIN said s ON s.paused_run = p.run_id
+  LEFT JOIN refusals f ON f.paused_run = p.run_id
+  LEFT JOIN stated d ON d.paused_run = p.run_id
+),
+-- decisions stated where no run had paused: in-process approvals, answers, take-overs
+in_process AS (
+  SELECT
+    t.task_id, s.run_id,
+    CASE s.decision WHEN 'answered' THEN 'answer' WHEN 'took_over' THEN 'take_over' ELSE 'approval' END AS kind,
+    s.decision, s.level, s.required_level, s.tool,
+    make_timestamp(s.start_ns // 1000) AS requested_at,
+    CASE WHEN s.role = 'human' AND s.end_ns IS NOT NULL THEN make_timestamp(s.end_ns // 1000) END AS decided_at,
+    [s.span_id] AS evidence,
+    s.span_id
+  FROM steps s
+  JOIN task_runs t USING (run_id)
+  WHERE s.decision IS NOT NULL AND NOT s.same_tool_above
+    AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.task_id = t.task_id AND list_contains(a.evidence, s.span_id))
+),
+escalations AS (
+  SELECT
+    e.task_id, e.run_id, 'escalation' AS kind, e.decision, e.level, e.required_level, e.tool,
+    make_timestamp(e.start_ns // 1000) AS requested_at,
+    NULL::TIMESTAMP AS decided_at,
+    [e.span_id] AS evidence,
+    e.span_id
+  FROM executions e
+  WHERE e.effect_class = 'escalate' AND e.disposition = 'executed' AND e.decision IS NULL AND e.outcome <> 'refused'
+    -- one hand-over, said twice in a row, is one moment
+    AND NOT EXISTS (
+      SELECT 1 FROM executions b
+      WHERE b.task_id = e.task_id AND b.effect_class = 'escalate' AND b.disposition = 'executed' AND b.args_key = e.args_key
+        AND (b.start_ns, b.attempt_id) < (e.start_ns, e.attempt_id))
+    -- and the tool that paused the run to ask is already counted as the pause
+    AND NOT EXISTS (SELECT 1 FROM waiting w WHERE w.task_id = e.task_id AND w.call.name = e.tool)
+),
+moments AS (
+  SELECT *, run_id AS moment FROM approvals
+  UNION ALL BY NAME
+  SELECT * EXCLUDE (span_id), run_id || '/' || span_id AS moment FROM in_process
+  UNION ALL BY NAME
+  SELECT * EXCLUDE (span_id), run_id || '/' || span_id AS moment FROM escalations
+)
+SELECT
+  'human-' || left(md5(moment), 16) AS intervention_id,
+  task_id, kind, decision, level, required_level, tool, requested_at, decided_at,
+  CASE WHEN decided_at IS NOT NULL THEN epoch(decided_at) - epoch(requested_at) END AS wait_s,
+  evidence
+FROM moments

@@ -1,0 +1,76 @@
+-- Grain: one row per pair of runs of one task (later run, earlier run, rule).
+-- Inputs: runs.
+-- In the order of docs/definitions: stated task id; the framework's own run id; a tool call id of both; conversation and
+-- evidence of continuation. A conversation alone is no evidence: it can hold many tasks.
+WITH r AS (
+  SELECT run_id, start_ns, last_ns, service, agent, conversation_id, invocation_id, task_id_stated, input_id, input_key, trigger,
+    verdict, root_ended, open_calls, executed_ids, history, approvals, user_text
+  FROM runs
+),
+ordered AS (
+  SELECT
+    *,
+    lag(run_id) OVER (PARTITION BY task_id_stated ORDER BY start_ns, run_id) AS same_task,
+    lag(run_id) OVER (PARTITION BY service, invocation_id ORDER BY start_ns, run_id) AS same_invocation,
+    lag(run_id) OVER talk AS before,
+    last_value(CASE WHEN verdict = 'paused' OR NOT root_ended THEN run_id END IGNORE NULLS)
+      OVER (talk ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS open_before,
+    lag(run_id) OVER (PARTITION BY conversation_id, input_id ORDER BY start_ns, run_id) AS same_delivery,
+    lag(run_id) OVER same_words AS same_input,
+    lag(verdict = 'paused' OR NOT root_ended) OVER same_words AS same_input_open,
+    lag(last_ns) OVER same_words AS same_input_last_ns,
+    lag(run_id) OVER same_words_anywhere AS repeated_input,
+    lag(NOT root_ended) OVER same_words_anywhere AS repeated_input_open,
+    lag(last_ns) OVER same_words_anywhere AS repeated_input_last_ns
+  FROM r
+  WINDOW
+    talk AS (PARTITION BY conversation_id ORDER BY start_ns, run_id),
+    same_words AS (PARTITION BY conversation_id, user_text ORDER BY start_ns, run_id),
+    same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, agent, user_text ORDER BY start_ns, run_id)
+),
+calls AS (
+  SELECT run_id, unnest(list_transform(open_calls, lambda c: c.id)) AS call_id, 'open' AS kind FROM r
+  UNION ALL
+  SELECT run_id, unnest(executed_ids), 'executed' FROM r
+),
+met AS (
+  SELECT run_id, unnest(executed_ids) AS call_id, 'executed' AS kind FROM r
+  UNION ALL
+  SELECT run_id, unnest(list_concat(list_transform(history, lambda a: a.id), list_transform(approvals, lambda a: a.id))), 'history' FROM r
+),
+links AS (
+  SELECT run_id, same_task AS earlier, 'join.stated_task_id' AS rule FROM ordered WHERE task_id_stated IS NOT NULL
+  UNION ALL
+  SELECT run_id, same_invocation, 'join.invocation_id' FROM ordered WHERE invocation_id IS NOT NULL
+  UNION ALL
+  -- a call left open in the earlier run and met again, or one call id executed in both; histories repeat closed calls
+  SELECT m.run_id, c.run_id, 'join.tool_call_id'
+  FROM calls c
+  JOIN met m ON m.call_id = c.call_id AND m.run_id <> c.run_id AND (c.kind = 'open' OR m.kind = 'executed')
+  UNION ALL
+  SELECT run_id, coalesce(CASE WHEN trigger = 'resume' THEN open_before END, before), 'join.trigger_' || trigger
+  FROM ordered
+  WHERE conversation_id IS NOT NULL AND trigger IN ('resume', 'retry', 'redelivery')
+  UNION ALL
+  SELECT run_id, same_delivery, 'join.input_id' FROM ordered WHERE conversation_id IS NOT NULL AND input_id IS NOT NULL
+  UNION ALL
+  SELECT run_id, same_input, 'join.same_input_after_open_run'
+  FROM ordered
+  WHERE conversation_id IS NOT NULL AND user_text IS NOT NULL AND same_input_open AND start_ns >= same_input_last_ns
+  UNION ALL
+  -- runtimes that export no conversation id: the same words to the same agent within the hour of a run that lost its root
+  SELECT run_id, repeated_input, 'join.same_input_after_crash'
+  FROM ordered
+  WHERE conversation_id IS NULL AND user_text IS NOT NULL AND repeated_input_open
+    AND start_ns BETWEEN repeated_input_last_ns AND repeated_input_last_ns + 3600000000000
+)
+SELECT DISTINCT l.run_id, l.earlier, l.rule
+FROM links l
+JOIN r b ON b.run_id = l.run_id
+JOIN r a ON a.run_id = l.earlier
+WHERE a.start_ns <= b.start_ns
+  -- what the sender states outranks what we infer
+  AND NOT coalesce(a.task_id_stated <> b.task_id_stated, false)
+  AND (l.rule IN ('join.stated_task_id', 'join.invocation_id') OR NOT coalesce(a.conversation_id <> b.conversation_id, false))
+  -- the same input id is the evidence of a redelivery; two different ones are evidence of two requests
+  AND (l.rule NOT IN ('join.same_input_after_open_run', 'join.same_input_after_crash') OR NOT coalesce(a.input_id <> b.input_id, false))

@@ -1,0 +1,63 @@
+-- Grain: one row per (trace_id, span_id) of the traces with new spans: a step and the run it belongs to.
+-- Inputs: understood, tree.
+-- A run is the outermost agent or workflow span with what is below it; under a plain local root without an agent it is
+-- that root; what hangs under a parent that never arrived is one rootless fragment per trace.
+WITH placed AS (
+  SELECT
+    u.* EXCLUDE (agent),
+    coalesce(u.agent, t.near_agent) AS agent,
+    t.top, t.local_root, t.outer_agent, t.parent_step, t.same_tool_above, t.depth,
+    u.role IN ('agent', 'workflow', 'model', 'tool') OR u.mark = 'start_marker' AS is_work
+  FROM understood u
+  JOIN tree t USING (trace_id, span_id)
+),
+tops AS (
+  SELECT
+    trace_id, top,
+    arg_min(outer_agent, (start_ns, span_id)) FILTER (WHERE outer_agent = span_id) AS first_agent,
+    bool_or(is_work) AS has_work
+  FROM placed
+  WHERE local_root
+  GROUP BY trace_id, top
+),
+rooted_runs AS (
+  SELECT trace_id, span_id AS outer_agent, start_ns, end_ns
+  FROM placed
+  WHERE local_root AND outer_agent = span_id AND end_ns IS NOT NULL
+),
+-- an orphan inside the time of an agent run of its trace lost only a span in between, not its root
+adopted AS (
+  SELECT p.trace_id, p.span_id AS top, arg_max(r.outer_agent, (r.start_ns, r.outer_agent)) AS outer_agent
+  FROM placed p
+  JOIN rooted_runs r ON r.trace_id = p.trace_id AND p.start_ns BETWEEN r.start_ns AND r.end_ns
+  WHERE p.span_id = p.top AND NOT p.local_root
+  GROUP BY p.trace_id, p.span_id
+),
+fragments AS (
+  SELECT p.trace_id
+  FROM placed p
+  ANTI JOIN adopted a ON a.trace_id = p.trace_id AND a.top = p.top
+  WHERE NOT p.local_root AND p.is_work
+  GROUP BY p.trace_id
+),
+parents AS (
+  SELECT DISTINCT trace_id, model_above AS span_id FROM tree WHERE model_above IS NOT NULL
+)
+SELECT
+  p.* EXCLUDE (top, local_root, outer_agent, parent_step, is_work),
+  p.parent_step AS parent_step_id,
+  CASE
+    WHEN p.mark = 'build' THEN NULL
+    WHEN p.local_root AND p.outer_agent IS NOT NULL THEN p.outer_agent
+    WHEN p.local_root AND o.first_agent IS NOT NULL THEN o.first_agent
+    WHEN p.local_root AND o.has_work THEN p.top
+    WHEN NOT p.local_root AND a.outer_agent IS NOT NULL THEN a.outer_agent
+    WHEN NOT p.local_root AND f.trace_id IS NOT NULL THEN 'fragment'
+  END AS run_root,
+  p.role = 'model' AND m.span_id IS NULL AND coalesce(p.operation, '') <> 'embeddings' AS is_model_call,
+  p.role = 'model' AND m.span_id IS NULL AS is_leaf_model
+FROM placed p
+LEFT JOIN tops o ON o.trace_id = p.trace_id AND o.top = p.top
+LEFT JOIN adopted a ON a.trace_id = p.trace_id AND a.top = p.top
+LEFT JOIN fragments f ON f.trace_id = p.trace_id
+LEFT JOIN parents m ON m.trace_id = p.trace_id AND m.span_id = p.span_id

@@ -1,0 +1,145 @@
+-- Grain: one row per run: what its steps show, before any verdict.
+-- Inputs: run_steps, pause_results, task_rules.
+WITH work AS (
+  SELECT
+    *,
+    coalesce(end_ns, start_ns) AS last_ns,
+    span_id = split_part(run_id, '/', 2) AS is_root,
+    role = 'tool' AND bool_or(role = 'tool' AND result IS NOT NULL) OVER (PARTITION BY trace_id) AS results_captured
+  FROM run_steps
+  WHERE run_id IS NOT NULL
+),
+-- the half of a tool call that only asked for a person: an interrupt, a text that says so, or no result where others have one
+tools AS (
+  SELECT
+    *,
+    is_interrupt
+      OR (results_captured AND result IS NULL AND status <> 'error')
+      OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS is_half,
+    is_interrupt
+      OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS says_pause
+  FROM work w
+  WHERE role = 'tool'
+),
+models AS (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY run_id ORDER BY start_ns DESC, last_ns DESC, span_id DESC) AS from_end,
+    row_number() OVER (PARTITION BY run_id ORDER BY start_ns, last_ns, span_id) AS from_start
+  FROM work
+  WHERE is_model_call
+),
+last_model AS (SELECT * FROM models WHERE from_end = 1),
+asked AS (
+  SELECT run_id, start_ns, unnest(requested) AS call FROM last_model
+),
+pending AS (
+  SELECT a.run_id, list(a.call ORDER BY a.call) AS calls
+  FROM asked a
+  WHERE NOT EXISTS (
+    SELECT 1 FROM tools t
+    WHERE t.run_id = a.run_id AND NOT t.is_half
+      AND (t.call_id = a.call.id
+           OR ((t.call_id IS NULL OR a.call.id IS NULL) AND t.tool = a.call.name AND t.start_ns >= a.start_ns))
+  )
+  GROUP BY a.run_id
+),
+halves AS (
+  SELECT
+    t.run_id,
+    bool_or(t.says_pause) AS says_pause,
+    list(struct_pack(id := t.call_id, name := t.tool, arguments := t.arguments) ORDER BY t.start_ns, t.span_id) AS calls,
+    list(t.span_id ORDER BY t.start_ns, t.span_id) AS span_ids
+  FROM tools t
+  LEFT JOIN last_model m ON m.run_id = t.run_id
+  WHERE t.is_half AND (m.run_id IS NULL OR t.start_ns >= m.start_ns)
+  GROUP BY t.run_id
+),
+tool_facts AS (
+  SELECT run_id, max(start_ns) FILTER (WHERE NOT same_tool_above) AS last_tool_ns, count(*) FILTER (WHERE NOT same_tool_above) AS tool_calls,
+    list(DISTINCT call_id ORDER BY call_id) FILTER (WHERE call_id IS NOT NULL AND NOT is_half) AS executed_ids
+  FROM tools
+  GROUP BY run_id
+),
+-- an agent below the root failed, and no model call succeeded after it: nothing above it recovered
+agent_errors AS (
+  SELECT w.run_id, arg_min(w.span_id, (w.start_ns, w.span_id)) AS span_id
+  FROM work w
+  WHERE w.role IN ('agent', 'workflow') AND w.status = 'error' AND NOT w.is_interrupt
+    AND NOT EXISTS (
+      SELECT 1 FROM models m WHERE m.run_id = w.run_id AND m.status <> 'error' AND m.start_ns >= w.last_ns
+    )
+  GROUP BY w.run_id
+),
+whole AS (
+  SELECT
+    run_id,
+    any_value(trace_id) AS trace_id,
+    min(start_ns) AS start_ns,
+    max(last_ns) AS last_ns,
+    arg_min(service, (start_ns, span_id)) FILTER (WHERE service IS NOT NULL) AS service,
+    arg_min(environment, (start_ns, span_id)) FILTER (WHERE environment IS NOT NULL) AS environment,
+    arg_min(app_version, (start_ns, span_id)) FILTER (WHERE app_version IS NOT NULL) AS app_version,
+    arg_min(agent, (NOT is_root, start_ns, span_id)) FILTER (WHERE agent IS NOT NULL) AS agent,
+    min(conversation_id) AS conversation_id,
+    min(invocation_id) AS invocation_id,
+    min(task_id_stated) AS task_id_stated,
+    arg_min(task_type_stated, (start_ns, span_id)) FILTER (WHERE task_type_stated IS NOT NULL) AS task_type_stated,
+    min(input_id) AS input_id,
+    arg_max(outcome_stated, (start_ns, span_id)) FILTER (WHERE outcome_stated IS NOT NULL) AS outcome_stated,
+    arg_max(claimed, (start_ns, span_id)) FILTER (WHERE claimed IS NOT NULL) AS claimed,
+    max(deadline_s) AS deadline_s,
+    min(trigger_stated) AS trigger_stated,
+    bool_or(dropped) AS dropped,
+    arg_max(evaluation, (start_ns, span_id)) FILTER (WHERE evaluation IS NOT NULL) AS evaluation,
+    count(*) FILTER (WHERE is_model_call) AS model_calls,
+    bool_or(is_root) AS has_root,
+    bool_or(is_root AND end_ns IS NOT NULL) AS root_ended,
+    any_value(span_id) FILTER (WHERE is_root) AS root_span_id,
+    max(end_ns) FILTER (WHERE is_root) AS root_end_ns,
+    bool_or(is_root AND status = 'error' AND NOT is_interrupt) AS root_error,
+    any_value(error_class) FILTER (WHERE is_root) AS root_error_class,
+    any_value(finish_class) FILTER (WHERE is_root) AS root_finish,
+    any_value(output_text) FILTER (WHERE is_root) AS root_output,
+    any_value(deferred) FILTER (WHERE is_root) AS root_deferred,
+    coalesce(any_value(output_tokens) FILTER (WHERE is_root), 0) AS root_output_tokens,
+    arg_min(user_text, (NOT is_root, start_ns, span_id)) FILTER (WHERE user_text IS NOT NULL) AS user_text,
+    flatten(list(approvals) FILTER (WHERE len(approvals) > 0)) AS approvals
+  FROM work
+  GROUP BY run_id
+)
+SELECT
+  w.*,
+  m.span_id AS last_model_span_id, m.start_ns AS last_model_start_ns, m.last_ns AS last_model_ns,
+  coalesce(m.status = 'error' AND NOT m.is_interrupt, false) AS last_model_error,
+  m.error_class AS last_model_error_class,
+  m.finish_class AS last_model_finish,
+  m.output_text AS last_model_output,
+  coalesce(m.output_tokens, 0) AS last_model_output_tokens,
+  m.span_id IS NOT NULL AND m.status <> 'error' AND m.output_text IS NULL AND len(m.requested) = 0 AND m.finish_reason IS NULL
+    AND m.input_tokens IS NULL AND m.output_tokens IS NULL AS last_model_empty,
+  coalesce(p.calls, []) AS pending,
+  coalesce(h.calls, []) AS halves,
+  coalesce(h.span_ids, []) AS half_span_ids,
+  coalesce(h.says_pause, false) AS says_pause,
+  list_concat(coalesce(w.root_deferred, []), coalesce(m.deferred, [])) AS deferred,
+  coalesce(t.tool_calls, 0) AS tool_calls,
+  t.last_tool_ns,
+  coalesce(t.executed_ids, []) AS executed_ids,
+  coalesce(f.answered, []) AS history,
+  e.span_id AS agent_error_span_id,
+  r.task_type AS rule_type, r.quiet_s, r.deadline_s AS rule_deadline_s, r.human_deadline_s, r.gate_is_intervention
+FROM whole w
+LEFT JOIN last_model m ON m.run_id = w.run_id
+LEFT JOIN models f ON f.run_id = w.run_id AND f.from_start = 1
+LEFT JOIN pending p ON p.run_id = w.run_id
+LEFT JOIN halves h ON h.run_id = w.run_id
+LEFT JOIN tool_facts t ON t.run_id = w.run_id
+LEFT JOIN agent_errors e ON e.run_id = w.run_id
+-- the first rule that matches; the last row of task_rules matches everything
+LEFT JOIN LATERAL (
+  SELECT * FROM task_rules r
+  WHERE (r.agent_glob IS NULL OR w.agent GLOB r.agent_glob) AND (r.service_glob IS NULL OR w.service GLOB r.service_glob)
+    AND (r.type_match IS NULL OR r.type_match = w.task_type_stated)
+  ORDER BY r.position LIMIT 1
+) r ON true

@@ -1,0 +1,45 @@
+-- Grain: one row per run: the task it is part of, its place in it, and the intent it serves.
+-- Inputs: runs, links.
+-- A task is a connected set of runs. Its id is the stated one, else a hash of its earliest run; the ids its other runs
+-- would have had alone stay valid as aliases.
+WITH RECURSIVE ranked AS (
+  SELECT run_id, row_number() OVER (ORDER BY start_ns, run_id) AS place FROM runs
+),
+pairs AS (
+  SELECT run_id AS a, earlier AS b FROM links UNION SELECT earlier, run_id FROM links
+),
+labelled(run_id, place) USING KEY (run_id) AS (
+  SELECT run_id, place FROM ranked
+  UNION ALL
+  SELECT p.a, min(l.place)
+  FROM labelled l
+  JOIN pairs p ON p.b = l.run_id
+  JOIN recurring.labelled r ON r.run_id = p.a
+  WHERE l.place < r.place
+  GROUP BY p.a
+),
+named AS (
+  SELECT
+    r.*, l.place AS component,
+    -- the first run of a trace is named by the trace, so that a trace id leads to its task; further ones by their root too
+    'task-' || left(md5(CASE WHEN row_number() OVER (PARTITION BY r.trace_id ORDER BY r.start_ns, r.run_id) = 1 THEN r.trace_id ELSE r.run_id END), 16) AS own_id
+  FROM runs r
+  JOIN labelled l USING (run_id)
+),
+grouped AS (
+  SELECT
+    *,
+    coalesce(min(task_id_stated) OVER whole, first_value(own_id) OVER (whole ORDER BY start_ns, run_id)) AS task_id,
+    row_number() OVER (whole ORDER BY start_ns, run_id) AS position,
+    last_value(input_key IGNORE NULLS) OVER (whole ORDER BY start_ns, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS input_before
+  FROM named
+  WINDOW whole AS (PARTITION BY component)
+)
+SELECT
+  run_id, trace_id, task_id, own_id, position,
+  -- a new user input opens a new intent; a resume, an approval, a retry or a redelivery of the same input does not
+  sum(CASE
+    WHEN position > 1 AND input_key IS NOT NULL AND input_before IS NOT NULL AND input_key <> input_before
+         AND coalesce(trigger, 'start') NOT IN ('resume', 'retry', 'redelivery') THEN 1 ELSE 0 END)
+    OVER (PARTITION BY task_id ORDER BY start_ns, run_id) AS intent
+FROM grouped

@@ -1,0 +1,209 @@
+-- Grain: one row per task, with its outcome.
+-- Inputs: runs, task_runs, steps, attempts, executions, actions, interventions, evaluation_labels, excluded_environments,
+--   maintenance_windows, kept_revisions; variable as_of.
+-- Evidence in order of strength: stated, evaluated, inferred. Nothing is completed by inference while anything speaks
+-- against it; what is not known is unknown.
+WITH members AS (
+  SELECT t.task_id, t.position, r.*,
+    row_number() OVER (PARTITION BY t.task_id ORDER BY r.dropped, t.position DESC) AS from_end,
+    row_number() OVER (PARTITION BY t.task_id ORDER BY t.position) AS from_start
+  FROM task_runs t
+  JOIN runs r USING (run_id)
+),
+last_run AS (SELECT * FROM members WHERE from_end = 1),
+first_run AS (SELECT * FROM members WHERE from_start = 1),
+whole AS (
+  SELECT
+    task_id,
+    count(*) AS runs,
+    count(DISTINCT trace_id) AS traces,
+    min(start_ns) AS start_ns,
+    max(last_ns) AS last_ns,
+    min(conversation_id) AS conversation_id,
+    max(deadline_s) AS deadline_s,
+    arg_max(outcome_stated, position) FILTER (WHERE outcome_stated IS NOT NULL) AS outcome_stated,
+    arg_max(claimed, position) FILTER (WHERE claimed IS NOT NULL) AS claimed,
+    arg_max(evaluation, position) FILTER (WHERE evaluation IS NOT NULL) AS evaluation,
+    arg_min(task_type_stated, position) FILTER (WHERE task_type_stated IS NOT NULL) AS task_type_stated,
+    arg_max(app_version, position) FILTER (WHERE app_version IS NOT NULL) AS app_version,
+    sum(model_calls)::BIGINT AS model_calls,
+    bool_or(verdict IN ('failed', 'aborted', 'crashed')) AS had_trouble
+  FROM members
+  GROUP BY task_id
+),
+run_usage AS (
+  SELECT
+    run_id,
+    count(*) FILTER (WHERE is_leaf_model AND coalesce(input_tokens, output_tokens) IS NOT NULL) > 0 AS has_leaves,
+    sum(input_tokens) FILTER (WHERE is_leaf_model) AS leaf_input,
+    sum(output_tokens) FILTER (WHERE is_leaf_model) AS leaf_output,
+    max(input_tokens) FILTER (WHERE role IN ('agent', 'workflow')) AS sum_input,
+    max(output_tokens) FILTER (WHERE role IN ('agent', 'workflow')) AS sum_output,
+    sum(cost_usd) FILTER (WHERE is_leaf_model) AS cost_usd,
+    count(*) FILTER (WHERE is_leaf_model AND cost_usd IS NULL AND NOT (status = 'error' AND coalesce(input_tokens, output_tokens) IS NULL)) AS unpriced,
+    count(*) FILTER (WHERE is_leaf_model) AS leaves
+  FROM steps
+  WHERE run_id IS NOT NULL
+  GROUP BY run_id
+),
+usage AS (
+  SELECT
+    t.task_id,
+    -- the sum on an agent counts only where no model call below it reports its own
+    sum(CASE WHEN u.has_leaves THEN u.leaf_input ELSE u.sum_input END)::BIGINT AS input_tokens,
+    sum(CASE WHEN u.has_leaves THEN u.leaf_output ELSE u.sum_output END)::BIGINT AS output_tokens,
+    sum(u.cost_usd) AS cost_usd,
+    sum(u.leaves) > 0 AND sum(u.unpriced) = 0 AND bool_and(u.has_leaves OR u.sum_input IS NULL) AS cost_complete
+  FROM task_runs t
+  JOIN run_usage u USING (run_id)
+  GROUP BY t.task_id
+),
+calls AS (
+  SELECT t.task_id,
+    count(*) FILTER (WHERE NOT s.same_tool_above) AS tool_steps,
+    -- delivered again, instrumented twice, or a span inside the span of the same call
+    (sum(s.deliveries - 1) + count(*) FILTER (WHERE s.same_tool_above))::BIGINT AS extra_spans
+  FROM steps s
+  JOIN task_runs t USING (run_id)
+  WHERE s.role = 'tool'
+  GROUP BY t.task_id
+),
+attempted AS (
+  SELECT task_id, count(*) AS tool_calls FROM attempts GROUP BY task_id
+),
+-- a side effect whose last try was refused or is unknown, and no later call of that tool that went well
+loose_ends AS (
+  SELECT a.task_id, min(a.evidence[-1]) AS span_id, count(*) AS n
+  FROM actions a
+  WHERE a.last_outcome <> 'ok' AND NOT EXISTS (
+    SELECT 1 FROM attempts t
+    WHERE t.task_id = a.task_id AND t.tool = a.tool AND t.outcome = 'ok' AND t.started_at >= a.started_at)
+  GROUP BY a.task_id
+),
+-- a side effect asked for in a run that lost its root, with no sign that it was done or done again
+unwitnessed AS (
+  SELECT t.task_id, min(r.last_model_span_id) AS span_id
+  FROM (SELECT run_id, last_model_span_id, root_ended, unnest(pending) AS call FROM runs) r
+  JOIN task_runs t USING (run_id)
+  WHERE NOT r.root_ended
+    AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = t.task_id AND a.tool = r.call.name AND a.outcome = 'ok')
+    AND NOT EXISTS (SELECT 1 FROM tool_classes k WHERE k.tool = r.call.name AND coalesce(k.configured_effect, k.guessed_effect) IN ('read', 'control'))
+  GROUP BY t.task_id
+),
+humans AS (
+  SELECT task_id, count(*) AS interventions, sum(wait_s) FILTER (WHERE kind = 'approval' AND wait_s > 0) AS human_wait_s
+  FROM interventions
+  GROUP BY task_id
+),
+timed AS (
+  SELECT
+    w.*, l.run_id AS last_run_id, l.verdict, l.root_ended, l.rule AS run_rule, l.evidence AS run_evidence, l.answered, l.ended_at AS run_ended_at,
+    l.last_seen_at, l.quiet_at, l.human_deadline_s, l.agent AS last_agent,
+    f.agent, f.service, f.environment, f.rule_type,
+    e.label AS evaluated,
+    make_timestamp(w.start_ns // 1000) AS started_at,
+    CASE WHEN w.deadline_s IS NOT NULL THEN make_timestamp(w.start_ns // 1000) + to_microseconds((w.deadline_s * 1e6)::BIGINT)
+      ELSE make_timestamp(w.last_ns // 1000) + to_seconds(l.rule_deadline_s) END AS deadline_at,
+    o.n AS loose, o.span_id AS loose_span_id, x.span_id AS unwitnessed_span_id
+  FROM whole w
+  JOIN last_run l USING (task_id)
+  JOIN first_run f USING (task_id)
+  LEFT JOIN evaluation_labels e ON e.word = w.evaluation
+  LEFT JOIN loose_ends o USING (task_id)
+  LEFT JOIN unwitnessed x USING (task_id)
+),
+decided AS (
+  SELECT
+    *,
+    CASE
+      WHEN outcome_stated IS NOT NULL THEN outcome_stated
+      WHEN verdict IN ('ended', 'failed', 'aborted') AND evaluated = 'pass' THEN 'completed'
+      WHEN verdict IN ('ended', 'failed', 'aborted') AND evaluated = 'fail' THEN 'failed'
+      WHEN verdict = 'running' THEN 'running'
+      WHEN verdict = 'crashed' THEN CASE WHEN getvariable('as_of') >= deadline_at THEN 'lost' ELSE 'running' END
+      WHEN verdict = 'paused' THEN
+        CASE WHEN human_deadline_s IS NOT NULL AND getvariable('as_of') >= run_ended_at + to_seconds(human_deadline_s) THEN 'lost' ELSE 'waiting_human' END
+      WHEN verdict = 'failed' THEN 'failed'
+      WHEN verdict = 'aborted' THEN 'unknown'
+      WHEN claimed = 'failure' THEN 'failed'
+      WHEN loose > 0 OR unwitnessed_span_id IS NOT NULL THEN 'unknown'
+      WHEN NOT answered THEN 'unknown'
+      ELSE 'completed'
+    END AS outcome,
+    CASE
+      WHEN outcome_stated IS NOT NULL THEN 'stated'
+      WHEN verdict IN ('ended', 'failed', 'aborted') AND evaluated IS NOT NULL THEN 'evaluated'
+      WHEN verdict = 'aborted' OR (verdict = 'ended' AND coalesce(claimed, '') <> 'failure' AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR NOT answered)) THEN 'none'
+      ELSE 'inferred'
+    END AS outcome_evidence,
+    CASE
+      WHEN outcome_stated IS NOT NULL THEN 'task.stated'
+      WHEN verdict IN ('ended', 'failed', 'aborted') AND evaluated IS NOT NULL THEN 'task.evaluated'
+      WHEN verdict = 'crashed' THEN CASE WHEN getvariable('as_of') >= deadline_at THEN 'task.lost.no_terminal_run' ELSE 'task.running.crashed_before_deadline' END
+      WHEN verdict = 'paused' THEN
+        CASE WHEN human_deadline_s IS NOT NULL AND getvariable('as_of') >= run_ended_at + to_seconds(human_deadline_s) THEN 'task.lost.no_human_answer' ELSE 'task.waiting.' || run_rule END
+      WHEN verdict IN ('failed', 'aborted', 'running') THEN 'task.' || run_rule
+      WHEN claimed = 'failure' THEN 'task.failed.claimed'
+      WHEN loose > 0 THEN 'task.unknown.last_effect_not_ok'
+      WHEN unwitnessed_span_id IS NOT NULL THEN 'task.unknown.call_lost_in_crash'
+      WHEN NOT answered THEN 'task.unknown.no_answer'
+      ELSE 'task.completed.clean_end'
+    END AS rule
+  FROM timed
+),
+ended AS (
+  SELECT
+    d.*,
+    outcome NOT IN ('running', 'waiting_human') AS is_terminal,
+    CASE
+      WHEN outcome IN ('running', 'waiting_human') THEN NULL
+      WHEN outcome = 'lost' AND verdict = 'paused' THEN run_ended_at + to_seconds(human_deadline_s)
+      WHEN outcome = 'lost' THEN deadline_at
+      ELSE coalesce(run_ended_at, last_seen_at)
+    END AS decided_at,
+    CASE WHEN outcome NOT IN ('running', 'waiting_human', 'lost') THEN coalesce(run_ended_at, last_seen_at) END AS ended_at,
+    CASE
+      WHEN d.environment IN (SELECT environment FROM excluded_environments) THEN 'environment:' || d.environment
+      WHEN EXISTS (
+        SELECT 1 FROM maintenance_windows m
+        WHERE d.started_at >= m.window_start AND d.started_at < m.window_end AND coalesce(d.agent, '') GLOB m.agent_glob) THEN 'maintenance'
+    END AS excluded_reason
+  FROM decided d
+)
+SELECT
+  e.task_id,
+  coalesce(e.task_type_stated, e.rule_type, e.agent) AS task_type,
+  e.agent,
+  e.conversation_id, e.service, e.environment,
+  e.outcome, e.outcome_evidence, e.claimed,
+  coalesce(h.interventions, 0) AS interventions,
+  CASE WHEN e.outcome = 'completed' THEN coalesce(h.interventions, 0) = 0 END AS autonomous,
+  e.is_terminal AND e.excluded_reason IS NULL AS eligible,
+  e.excluded_reason,
+  e.decided_at,
+  CASE
+    WHEN e.outcome = 'running' AND e.quiet_at > getvariable('as_of') THEN e.quiet_at
+    WHEN e.outcome = 'running' AND e.deadline_at > getvariable('as_of') THEN e.deadline_at
+    WHEN e.outcome = 'waiting_human' AND e.human_deadline_s IS NOT NULL THEN e.run_ended_at + to_seconds(e.human_deadline_s)
+  END AS next_due_at,
+  false AS frozen,
+  (coalesce(c.extra_spans, 0) + greatest(coalesce(c.tool_steps, 0) - coalesce(a.tool_calls, 0), 0))::BIGINT AS telemetry_duplicates,
+  e.app_version,
+  e.runs, e.traces, e.model_calls,
+  coalesce(a.tool_calls, 0) AS tool_calls,
+  u.input_tokens, u.output_tokens, u.cost_usd, coalesce(u.cost_complete, false) AS cost_complete,
+  e.started_at, e.ended_at,
+  epoch(e.ended_at) - epoch(e.started_at) AS wall_s,
+  greatest(epoch(e.ended_at) - epoch(e.started_at) - coalesce(h.human_wait_s, 0), 0) AS active_s,
+  coalesce(h.human_wait_s, 0) AS human_wait_s,
+  coalesce(k.revision, 0) AS revision,
+  e.rule,
+  list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
+  e.deadline_at,
+  e.had_trouble
+FROM ended e
+LEFT JOIN usage u USING (task_id)
+LEFT JOIN calls c USING (task_id)
+LEFT JOIN attempted a USING (task_id)
+LEFT JOIN humans h USING (task_id)
+LEFT JOIN kept_revisions k USING (task_id)
