@@ -39,9 +39,10 @@ def replace_rows(
         con.execute(f"DELETE FROM {name}")
         if rows:
             table = pa.table({n: [getattr(r, n) for r in rows] for n in names})
+            columns = ", ".join(f'"{n}"' for n in names)
             con.register("_slo_rows", table)
             try:
-                con.execute(f"INSERT INTO {name} ({', '.join(names)}) SELECT * FROM _slo_rows")
+                con.execute(f"INSERT INTO {name} ({columns}) SELECT * FROM _slo_rows")
             finally:
                 con.unregister("_slo_rows")
         con.execute("COMMIT")

@@ -11,17 +11,17 @@ WITH rows AS ({rows}), due AS (
     WHERE {where}
 ), placed AS (
     SELECT *, CASE WHEN class = 'bad' AND (verdict = 'unknown' OR {unmeasured})
-                   THEN event_time + to_seconds($due) ELSE event_time END AS at
+                   THEN event_time + to_seconds($due) ELSE event_time END AS counted_at
     FROM due
 )
-SELECT CAST(floor(epoch_us(at) / ($slice_s * 1000000.0)) AS BIGINT) AS slice,
+SELECT CAST(floor(epoch_us(counted_at) / ($slice_s * 1000000.0)) AS BIGINT) AS slice,
        count(*) FILTER (class = 'good') AS good,
        count(*) FILTER (class = 'bad') AS bad,
        count(*) FILTER (class = 'unknown') AS unknown,
        count(*) FILTER (class = 'excluded') AS excluded,
        count(*) FILTER (class IN ('good', 'bad') AND inferred) AS inferred,
-       min(at) FILTER (class IN ('good', 'bad')) AS first_at
+       min(counted_at) FILTER (class IN ('good', 'bad')) AS first_at
 FROM placed
-WHERE at > $start AND at <= $end
+WHERE counted_at > $start AND counted_at <= $end
 GROUP BY slice
 ORDER BY slice

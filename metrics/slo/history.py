@@ -1,0 +1,202 @@
+"""SLI and budget over time: what each point of a chart says, computed here so that no page has to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import duckdb
+
+from metrics.slo.arithmetic import account, burn_rate
+from metrics.slo.cube import Cube, Edge, filled, run, slice_counts, slice_index
+from metrics.slo.objective import EventSource, Objective
+from metrics.slo.slices import ratio_timeslices, timeslices
+from metrics.slo.tables import replace_rows
+from metrics.slo.windows import utc
+
+DAILY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """One point: what the objective's window that ends at `at` (naive UTC) said, under today's definition.
+
+    `n`, `good`, `bad`, `sli` and `remaining` belong to that whole window; `burn`, `step_n` and `step_bad` to
+    the step before the point. `None` is unknown (no events). Slices are counted instead of events where the
+    objective's method says so.
+    """
+
+    slo: str
+    objective: str
+    at: datetime
+    n: int
+    good: int
+    bad: int
+    sli: float | None
+    remaining: float | None
+    burn: float | None
+    step_n: int
+    step_bad: int
+    revision: str
+
+
+@dataclass(frozen=True)
+class _Point:
+    at: datetime
+    start: datetime
+    step_start: datetime
+
+
+def _points(objective: Objective, as_of: datetime, step: timedelta, points: int) -> list[_Point]:
+    found: list[_Point] = []
+    for i in range(points - 1, -1, -1):
+        at = as_of - i * step
+        start, _ = objective.window.bounds(at)
+        if objective.window.anchor is not None:
+            start -= timedelta(microseconds=1)
+        # In a calendar window that has just begun, the step before it belongs to the old one.
+        found.append(_Point(at, start, at - step))
+    return found
+
+
+def default_points(objective: Objective, as_of: datetime, step: timedelta = DAILY) -> int:
+    """Points that cover the objective's window once, both ends included, at most 400."""
+    whole = timedelta(seconds=objective.window.seconds(utc(as_of)))
+    return max(2, min(400, whole // step + 1))
+
+
+def history(
+    con: duckdb.DuckDBPyConnection,
+    objective: Objective,
+    as_of: datetime,
+    step: timedelta = DAILY,
+    points: int | None = None,
+) -> list[HistoryRow]:
+    """Points every `step` up to `as_of` (naive is UTC), oldest first; daily over the window by default.
+
+    Unknown events count as bad from the moment the objective's policy makes them so, at every point alike.
+    Raises ValueError for a step that is not positive or fewer than one point, and DuckDB's errors when
+    `sli_events` or `tasks` are missing.
+    """
+    return histories(con, [objective], as_of, step, points)
+
+
+def histories(
+    con: duckdb.DuckDBPyConnection,
+    objectives: Sequence[Objective],
+    as_of: datetime,
+    step: timedelta = DAILY,
+    points: int | None = None,
+) -> list[HistoryRow]:
+    """`history` of several objectives from one scan. Objectives that cannot be counted have no points."""
+    if step <= timedelta(0) or (points is not None and points < 1):
+        raise ValueError("a history needs a step above 0 and at least one point")
+    moment = utc(as_of)
+    plans = [
+        (o, _points(o, moment, step, points if points is not None else default_points(o, moment, step)))
+        for o in objectives
+    ]
+    rows: list[HistoryRow] = []
+    groups: dict[object, list[tuple[Objective, list[_Point]]]] = {}
+    for objective, plan in plans:
+        if objective.method != "Occurrences":
+            rows += _of_slices(con, objective, plan)
+            continue
+        key = "events" if isinstance(objective.source, EventSource) else objective.source
+        groups.setdefault(key, []).append((objective, plan))
+    for group in groups.values():
+        edges = {e for _, plan in group for p in plan for e in (p.at, p.start, p.step_start)}
+        cube = Cube(con, [o for o, _ in group], edges)
+        try:
+            for objective, plan in group:
+                rows += _of_events(cube, objective, plan)
+        finally:
+            cube.drop()
+    order = {o.key: i for i, o in enumerate(objectives)}
+    return sorted(rows, key=lambda r: (order[r.slo, r.objective], r.at))
+
+
+def _of_events(cube: Cube, objective: Objective, plan: Sequence[_Point]) -> list[HistoryRow]:
+    parts, params = cube.selection(objective)
+    params |= {
+        "last_band": len(cube.edges),
+        "ids": list(range(len(plan))),
+        "lows": [cube.band(p.start) for p in plan],
+        "steps": [cube.band(p.step_start) for p in plan],
+        "highs": [cube.band(p.at) for p in plan],
+    }
+    found = run(cube.con, filled("history", **parts), params).fetchall()
+    return [
+        _row(objective, point, (int(good), int(good + bad)), (int(step_good), int(step_good + step_bad)))
+        for point, (_, good, bad, step_good, step_bad) in zip(plan, found, strict=True)
+    ]
+
+
+def _row(objective: Objective, point: _Point, whole: tuple[int, int], step: tuple[int, int]) -> HistoryRow:
+    result = account(*whole, objective.target)
+    burn = burn_rate(step[1] - step[0], step[1], objective.target)
+    return HistoryRow(
+        slo=objective.slo,
+        objective=objective.objective,
+        at=point.at,
+        n=result.n,
+        good=result.good,
+        bad=result.bad,
+        sli=None if result.sli is None else float(result.sli),
+        remaining=None if result.remaining is None else float(result.remaining),
+        burn=None if burn is None else float(burn),
+        step_n=step[1],
+        step_bad=step[1] - step[0],
+        revision=objective.revision,
+    )
+
+
+def _of_slices(
+    con: duckdb.DuckDBPyConnection, objective: Objective, plan: Sequence[_Point]
+) -> list[HistoryRow]:
+    width = objective.slice_s
+    assert width is not None
+    first = min(min(p.start, p.step_start) for p in plan)
+    counts = slice_counts(con, objective, first, plan[-1].at)
+
+    def part(edge: Edge) -> list[tuple[int, int]]:
+        low, high = (slice_index(e, width) for e in edge)
+        return [
+            (counts[i].good, counts[i].n) if i in counts else (0, 0)
+            for i in range(low, high + 1)
+            if i in counts or objective.empty_slices != "ignore"
+        ]
+
+    rows: list[HistoryRow] = []
+    for point in plan:
+        whole, step = part((point.start, point.at)), part((point.step_start, point.at))
+        if objective.method == "Timeslices":
+            rule = objective.slice_target or 1, objective.empty_slices
+            rows.append(_row(objective, point, timeslices(whole, *rule), timeslices(step, *rule)))
+            continue
+        mean, recent = (ratio_timeslices(s, objective.empty_slices) for s in (whole, step))
+        base = _row(objective, point, (0, 0), (0, 0))
+        share = account(0, 0, objective.target).share
+        rows.append(
+            HistoryRow(
+                **{
+                    **base.__dict__,
+                    "n": len(whole),
+                    "good": round((mean or 0) * len(whole)),
+                    "bad": len(whole) - round((mean or 0) * len(whole)),
+                    "sli": None if mean is None else float(mean),
+                    "remaining": None if mean is None else float(1 - (1 - mean) / share),
+                    "burn": None if recent is None else float((1 - recent) / share),
+                    "step_n": len(step),
+                }
+            )
+        )
+    return rows
+
+
+def write_history(
+    con: duckdb.DuckDBPyConnection, rows: Sequence[HistoryRow], target: str = "core.slo_history"
+) -> None:
+    """Replace the content of `target` by `rows` in one transaction of its own (creating the table)."""
+    replace_rows(con, "slo_history", target, HistoryRow, rows)
