@@ -117,8 +117,7 @@ class Door:
         with self._store.reader() as con, self._limited(con) as late:
             check_single_select(con, sql)
             try:
-                con.execute(sql, params) if params else con.execute(sql)
-                return self._stream(con)
+                return self._stream(con.sql(sql, params=params or None))
             except duckdb.InterruptException as e:
                 if late.is_set():
                     raise QueryRefused(
@@ -127,8 +126,8 @@ class Door:
                     ) from e
                 raise QueryRefused("stopped: the collector needed the memory or is stopping") from e
 
-    def _stream(self, con: duckdb.DuckDBPyConnection) -> bytes:
-        reader = con.to_arrow_reader(_BATCH_ROWS)
+    def _stream(self, result: duckdb.DuckDBPyRelation) -> bytes:
+        reader = result.to_arrow_reader(_BATCH_ROWS)
         out = io.BytesIO()
         rows = 0
         with pa.ipc.new_stream(out, reader.schema) as writer:

@@ -16,7 +16,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from collector.batch import Batch, Rejected
+from collector.batch import Batch, Rejected, log_table, span_table
 from collector.counters import Counters
 from collector.decode import BadRequest, Encoding, Signal, decode
 from collector.store import Store, StoreBusyError
@@ -86,6 +86,8 @@ class Intake:
         counters.gauge("queue_bytes", "Bytes of those requests.", lambda: budget.bytes)
 
     def start(self) -> None:
+        # The first Arrow array imports pandas, over a second of CPU that no sender should wait for.
+        log_table([]), span_table([])
         self._thread.start()
 
     def close(self, timeout: float) -> bool:

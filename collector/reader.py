@@ -86,8 +86,7 @@ class Reader:
             statements = con.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise ReaderError("one SELECT at a time, and nothing else, is answered here")
-            result = con.execute(sql, params) if params else con.execute(sql)
-            return result.to_arrow_reader(65_536).read_all()
+            return con.sql(sql, params=params or None).to_arrow_reader(65_536).read_all()
         except duckdb.Error as e:
             raise ReaderError(str(e)) from e
 
