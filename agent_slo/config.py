@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from agent_slo.errors import CommandError
+from metrics.prices import PriceOverride
 from metrics.settings import MetricsSettings, Section
 
 CONFIG_NAME = "agent-slo.yaml"
@@ -63,7 +64,8 @@ class CollectorConfig(Section):
 
     http: Address = "127.0.0.1:4318"
     grpc: Address = "127.0.0.1:4317"
-    redaction: Literal["keep", "redact", "drop-content"] = "redact"
+    redaction: Literal["keep"] = "keep"
+    """`keep` stores what arrives. The collector redacts nothing yet, so a stricter wish is refused, not ignored."""
     max_request_bytes: Size | None = None
     queue_bytes: Size | None = None
     queue_requests: int | None = Field(default=None, ge=1)
@@ -84,6 +86,22 @@ class Config(MetricsSettings):
     collector: CollectorConfig = CollectorConfig()
     dashboard: DashboardConfig = DashboardConfig()
     objectives: list[str] = Field(default_factory=list)
+
+    @field_validator("prices")
+    @classmethod
+    def _priced(cls, prices: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for number, price in enumerate(prices):
+            try:
+                PriceOverride.model_validate(price)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                key = ".".join(str(part) for part in first["loc"])
+                raise ValueError(f"entry {number + 1}, {key or 'the whole'}: {first['msg']}") from error
+        return prices
+
+    def price_overrides(self) -> list[PriceOverride]:
+        """The `prices` section as the price book takes it."""
+        return [PriceOverride.model_validate(price) for price in self.prices]
 
 
 class LoadedConfig(typing.NamedTuple):

@@ -10,14 +10,17 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import duckdb
 
 from agent_slo.config import Config
 from collector.store import Store
-from metrics.deriver import Deriver
-from metrics.slo.evaluate import evaluate, write_status
+from metrics.deriver import Deriver, PassReport
+from metrics.prices import PriceBook, PriceOverride
+from metrics.slo.evaluate import evaluate, firing_now, write_status
+from metrics.slo.history import histories, write_history
 from metrics.slo.objective import Objective
 
 log = logging.getLogger("agent_slo.derivation")
@@ -26,6 +29,8 @@ PASS_SECONDS = 1.0
 """Least time between two passes: spans of one run arrive in several requests, and a pass takes them together."""
 STATUS_SECONDS = 60.0
 """Burn rates change with the clock alone, so a quiet collector still evaluates this often."""
+BUSY_STATUS_SECONDS = 10.0
+"""How often the status is brought up to date while a backlog is worked off."""
 MOST_BACKOFF_SECONDS = 60.0
 
 
@@ -60,32 +65,89 @@ class Derivation:
             con.close()
 
     def _run(self, con: duckdb.DuckDBPyConnection, store: Store, stop: threading.Event) -> None:
-        deriver = Deriver(con, self._config)
+        deriver = _deriver(con, store, self._config)
         deriver.migrate()
         store.refresh_views()
-        evaluated = 0.0
+        evaluated: float | None = None
+        changed = False
         while True:
             stopping = stop.is_set()
+            # Read before the pass: what is committed during it wakes the next wait at once.
+            seen = store.last_seq
             began = time.monotonic()
             report = deriver.run(now())
             self._failures = 0
-            changed = report.tasks > 0 or report.spans > 0
-            if changed or began - evaluated >= STATUS_SECONDS or stopping:
-                write_status(con, evaluate(con, self._objectives, now()))
-                evaluated = began
-            if stopping and report.derived_seq >= store.last_seq:
+            changed = changed or report.traces > 0
+            behind = report.spans > 0 and report.derived_seq < seen
+            age = STATUS_SECONDS if evaluated is None else began - evaluated
+            # With a backlog the next pass is worth more than a status that is about to change.
+            if age >= STATUS_SECONDS or (changed and (not behind or age >= BUSY_STATUS_SECONDS)):
+                _evaluate(con, self._objectives, now())
+                if evaluated is None:
+                    store.refresh_views()
+                evaluated, changed = began, False
+            if behind:
+                continue
+            if stopping:
                 return
             stop.wait(max(0.0, PASS_SECONDS - (time.monotonic() - began)))
-            while not stop.is_set() and store.wait_for_spans(report.derived_seq, 1.0) <= report.derived_seq:
-                if time.monotonic() - began >= PASS_SECONDS:
-                    break
+            if not stop.is_set():
+                store.wait_for_spans(seen, PASS_SECONDS)
+
+
+class _Prices:
+    """The price book as the deriver asks it: one model at a time, '' for a provider that is not stated."""
+
+    def __init__(self, overrides: Sequence[PriceOverride]) -> None:
+        self._book = PriceBook(list(overrides))
+
+    def rows(self, provider: str, model: str) -> list[tuple[object, ...]]:
+        """Rows of `core.model_prices`; none when the model is unpriced."""
+        found = self._book.rows([(provider or None, model)])
+        return [(provider, *row[1:10]) for row in found]
+
+
+def _deriver(con: duckdb.DuckDBPyConnection, store: Store, config: Config) -> Deriver:
+    return Deriver(con, config, prices=_Prices(config.price_overrides()), sources=store.spans_since)
+
+
+def _evaluate(con: duckdb.DuckDBPyConnection, objectives: Sequence[Objective], as_of: datetime) -> None:
+    """Evaluate all objectives and write their status; an alert whose short window is empty stays as it was."""
+    fired = firing_now(con, "core.slo_status")
+    write_status(con, evaluate(con, objectives, as_of, was_firing=fired))
+    write_history(con, histories(con, objectives, as_of))
+
+
+@dataclass
+class Derived:
+    """What one or several passes did."""
+
+    spans: int = 0
+    tasks: int = 0
+    seconds: float = 0.0
+
+    def add(self, report: PassReport) -> None:
+        """Add one pass."""
+        self.spans += report.spans
+        self.tasks += report.tasks
+        self.seconds += report.seconds
 
 
 def derive_once(
-    con: duckdb.DuckDBPyConnection, config: Config, objectives: Sequence[Objective], as_of: datetime
-) -> None:
-    """One full pass and evaluation as of a moment, on a connection that may write `core` and `work`."""
-    deriver = Deriver(con, config)
-    deriver.migrate()
-    deriver.run(as_of)
-    write_status(con, evaluate(con, list(objectives), as_of))
+    store: Store, config: Config, objectives: Sequence[Objective], as_of: datetime, *, again: bool = False
+) -> Derived:
+    """Derive everything new or due, then evaluate, as of a moment (naive UTC). `again`: from all raw spans."""
+    con = store.derivation()
+    done = Derived()
+    try:
+        deriver = _deriver(con, store, config)
+        deriver.migrate()
+        if again:
+            deriver.rebuild(as_of, done.add)
+        else:
+            deriver.catch_up(as_of, done.add)
+        _evaluate(con, objectives, as_of)
+        store.refresh_views()
+    finally:
+        con.close()
+    return done

@@ -219,10 +219,17 @@ def json_list(text: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
+# One window for pages, one for the day's trend, one for tickets; the rest is in the JSON.
+_BURN_WINDOWS = ("1h", "6h", "3d")
+
+
 def burn_line(burn_json: Any) -> str:
-    """All burn windows of an objective: `1h 0.4× · 6h 1.2×`; windows without events read as a dash."""
+    """The burn rates people act on: `1h 0.4× · 6h 1.2× · 3d 0.8×`; a window without events reads as a dash."""
+    rates = json_object(burn_json)
+    windows = [window for window in _BURN_WINDOWS if window in rates] or list(rates)[:3]
     parts = []
-    for window, item in json_object(burn_json).items():
+    for window in windows:
+        item = rates[window]
         value = item.get("value") if isinstance(item, Mapping) else item
         parts.append(f"{window} {burn(value)}")
     return " · ".join(parts) or UNKNOWN

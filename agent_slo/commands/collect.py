@@ -75,7 +75,9 @@ def collector_settings(
     data: Path, config: CollectorConfig, given: Mapping[str, Any], *, no_grpc: bool = False
 ) -> CollectorSettings:
     """Settings from options (first), the configuration (second) and the collector's defaults."""
-    values = {key: value for key, value in config.model_dump().items() if value is not None}
+    values = {
+        key: value for key, value in config.model_dump(exclude={"redaction"}).items() if value is not None
+    }
     values |= {key: value for key, value in given.items() if value is not None}
     if no_grpc:
         values["grpc"] = None
