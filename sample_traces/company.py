@@ -45,7 +45,8 @@ MIX: dict[str, dict[Story, int]] = {
         repeats.key_not_honoured: 5, repeats.key_reused: 4, repeats.retry_after_timeout: 11,
         repeats.retry_with_key: 16, repeats.timeout_then_look: 8, repeats.crash_replay: 7,
         repeats.crash_replay_with_key: 5, repeats.crash_inside_tool: 5, repeats.crash_before_write: 6,
-        repeats.durable_resume: 5, repeats.seen_twice: 5, plain.second_request: 8, endings.model_down: 12,
+        repeats.durable_resume: 5, repeats.seen_twice: 5, plain.second_request: 6,
+        plain.second_request_with_history: 4, endings.model_down: 12,
         endings.model_down_root_fine: 5, endings.false_success: 8, endings.false_success_after_timeout: 4,
         endings.lost: 5, plain.slow: 6,
     },
@@ -53,7 +54,7 @@ MIX: dict[str, dict[Story, int]] = {
         repeats.saga_compensated: 10, repeats.saga_uncompensated: 8, repeats.resume_reexecution: 6,
         repeats.no_op_repeat: 8, repeats.status_and_back: 5, repeats.model_repeat: 4,
         repeats.retry_after_timeout: 4, repeats.retry_with_key: 6, endings.uncertain: 7, endings.hung: 8,
-        endings.model_down: 6, endings.false_success: 4, endings.lost: 4, plain.second_request: 5,
+        endings.model_down: 6, endings.false_success: 4, endings.lost: 4, plain.second_request: 4,
         retries.patient_retry: 5,
     },
     RESEARCH.name: {

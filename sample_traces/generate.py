@@ -18,11 +18,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sample_traces import company, first_light
 from sample_traces.messages import compact
+from sample_traces.replay import NAMES, TRUTHS
 from sample_traces.spans import spans_of, to_json
 from sample_traces.truth import TaskTruth, document
-
-SETS = ("first_light", "company")
-TRUTH_FILES = {"first_light": "first_light.truth.json", "company": "GROUND_TRUTH.json"}
 
 
 def write(
@@ -34,7 +32,7 @@ def write(
     The same items give the same bytes: no clock, no file name and no platform word enters them. Both files
     appear whole or not at all (written beside, then renamed).
     """
-    traces, facts = out / f"{name}.jsonl.gz", out / TRUTH_FILES[name]
+    traces, facts = out / f"{name}.jsonl.gz", out / TRUTHS[name]
     truths: list[TaskTruth] = []
     spans = requests = 0
     bar = progress.tasks[0].id if progress is not None and progress.tasks else None
@@ -74,7 +72,7 @@ def _readable(truth: dict[str, Any]) -> str:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--set", "name", type=click.Choice(SETS), required=True, help="Which set to write.")
+@click.option("--set", "name", type=click.Choice(NAMES), required=True, help="Which set to write.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the two files."
 )

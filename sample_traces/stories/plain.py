@@ -100,13 +100,23 @@ def dear(scene: Scene) -> None:
 
 def second_request(scene: Scene) -> None:
     """Two tasks in one conversation: the same write again, but because the person asked again."""
+    _asked_again(scene, remembers=False)
+
+
+def second_request_with_history(scene: Scene) -> None:
+    """The same with an agent that carries the earlier messages, and so their call ids, along."""
+    _asked_again(scene, remembers=True)
+
+
+def _asked_again(scene: Scene, *, remembers: bool) -> None:
     job = job_for(scene)
     first = begin(scene, job)
     use_all(first, job.reads + job.writes[:1])
     conclude(first, job.answer)
     start = first.now + scene.random.randrange(60, 900) * 1_000_000_000
     truth = scene.task(job.conversation, start)
-    second = begin(scene, job, truth, start, history=tuple(first.history), ask=job.again)
+    history = tuple(first.history) if remembers else ()
+    second = begin(scene, job, truth, start, history=history, ask=job.again)
     use_all(second, job.writes[:1])
     conclude(second, job.answer)
 

@@ -152,7 +152,7 @@ def timeout_then_look(scene: Scene) -> None:
     order = write.arguments["order_id"]
     found = {"order_id": order, "refunds": [{"amount": write.arguments["amount"], "status": "issued"}]}
     run.use(Step(REFUND_DESK.tools["get_refund_status"], {"order_id": order}, found))
-    run.truth.may_find("hung_call", "false_success", "missed_retry")
+    run.truth.may_find("hung_call", "false_success", "missed_retry", "vanished_failure")
     run.say(job.answer)
     run.end(attributes=stated(run, "completed", "success", always=True))
 
@@ -167,6 +167,7 @@ def crash_replay(scene: Scene) -> None:
     second = begin(scene, job, first.truth, first.now + _gap(scene, 30, 200))
     use_all(second, (*job.reads, write))
     second.truth.duplicate(write.tool.name, "unprotected", "crash_replay", "proven")
+    second.truth.may_find("retried_after_success")
     use_all(second, job.writes[1:])
     conclude(second, job.answer)
 
@@ -245,6 +246,7 @@ def redelivery(scene: Scene) -> None:
     use_all(second, job.reads + job.writes)
     for write in job.writes:
         second.truth.duplicate(write.tool.name, "unprotected", "redelivery", "proven")
+    second.truth.may_find("retried_after_success")
     conclude(second, job.answer)
 
 
@@ -272,6 +274,7 @@ def orchestrator_retry(scene: Scene) -> None:
     second = begin(scene, job, first.truth, first.now + _gap(scene, 5, 30), attributes={TRIGGER: "retry"})
     use_all(second, (*job.reads, write))
     second.truth.duplicate(write.tool.name, "unprotected", "orchestrator_retry", "proven")
+    second.truth.may_find("retried_after_success")
     use_all(second, job.writes[1:])
     conclude(second, job.answer)
 
@@ -291,6 +294,7 @@ def resume_reexecution(scene: Scene) -> None:
     second = resume(scene, job, first, first.now + wait, {TRIGGER: "resume"})
     second.execute(book, booking, answer=False)
     second.truth.duplicate(book.tool.name, "unprotected", "resume_reexecution", "proven")
+    second.truth.may_find("retried_after_success")
     second.execute(invite, invitation, attributes={"agent_slo.human.decision": "approved"})
     second.truth.human("approval", "approved", invite.tool.name)
     conclude(second, job.answer)
