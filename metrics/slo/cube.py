@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -56,15 +56,27 @@ class Counts:
     excluded: int
     inferred: int
     first_at: datetime | None
+    excluded_by: Mapping[str, int] = field(default_factory=dict)
+    """Excluded events by reason, most first; only where asked for."""
 
     @property
     def n(self) -> int:
         return self.good + self.bad
 
 
-def _counts(row: Sequence[Any]) -> Counts:
-    good, bad, unknown, excluded, inferred, first_at = row
-    return Counts(int(good), int(bad), int(unknown), int(excluded), int(inferred), first_at)
+def _counts(rows: Sequence[tuple[Any, ...]]) -> Counts:
+    """Counts of the rows (class, reason, n, inferred, first_at) of one window."""
+    classes = {c: [r for r in rows if r[0] == c] for c in ("good", "bad", "unknown", "excluded")}
+    valid = classes["good"] + classes["bad"]
+    return Counts(
+        good=sum(r[2] for r in classes["good"]),
+        bad=sum(r[2] for r in classes["bad"]),
+        unknown=sum(r[2] for r in classes["unknown"]),
+        excluded=sum(r[2] for r in classes["excluded"]),
+        inferred=sum(r[3] for r in valid),
+        first_at=min((r[4] for r in valid), default=None),
+        excluded_by={str(r[1]): r[2] for r in classes["excluded"] if r[1] is not None},
+    )
 
 
 def _tree(edges: Sequence[str], moment: str, low: int, high: int) -> str:
@@ -222,20 +234,16 @@ class Cube:
         return parts, params
 
     def counts(self, objective: Objective, windows: Sequence[Edge]) -> list[Counts]:
-        """Counts of every window (start excluded, end included), in their order."""
+        """Counts of every window (start excluded, end included), in order; reasons only in the first."""
         parts, params = self.selection(objective)
         params["ids"] = list(range(len(windows)))
         params["lows"] = [self.band(a) for a, _ in windows]
         params["highs"] = [self.band(b) for _, b in windows]
         rows = run(self.con, filled("counts", **parts), params).fetchall()
-        return [_counts(r[1:]) for r in rows]
-
-    def exclusions(self, objective: Objective, window: Edge) -> dict[str, int]:
-        """Excluded events of the window by reason, most first."""
-        parts, params = self.selection(objective)
-        params["lo"], params["hi"] = self.band(window[0]), self.band(window[1])
-        rows = run(self.con, filled("exclusions", **parts), params).fetchall()
-        return {str(reason): int(n) for reason, n in rows}
+        by_window: list[list[tuple[Any, ...]]] = [[] for _ in windows]
+        for window, *rest in rows:
+            by_window[window].append(tuple(rest))
+        return [_counts(part) for part in by_window]
 
     def drop(self) -> None:
         """Free the temporary table."""
@@ -274,7 +282,7 @@ def slice_counts(
         unmeasured=_unmeasured(measured, params),
     )
     found = run(con, text, params).fetchall()
-    return {int(r[0]): _counts(r[1:]) for r in found}
+    return {int(r[0]): Counts(r[1], r[2], r[3], r[4], r[5], r[6]) for r in found}
 
 
 def slice_index(moment: datetime, slice_s: int) -> int:

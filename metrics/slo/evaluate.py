@@ -168,7 +168,6 @@ def _occurrences(cube: Cube, plan: _Plan, was_firing: Firing) -> StatusRow:
     shown = {s for p in pairs for s in (p.long_s, p.short_s)} | {s for s in _ALWAYS if s in at}
     burns = {s: burn_of(at[s].good, at[s].n, objective) for s in sorted(shown)}
     burns[plan.window_s] = burn_of(whole.good, whole.n, objective)
-    excluded_by = cube.exclusions(objective, windows[0]) if whole.excluded else {}
     return _row(
         plan,
         whole,
@@ -177,7 +176,6 @@ def _occurrences(cube: Cube, plan: _Plan, was_firing: Firing) -> StatusRow:
         buckets,
         pairs,
         left_out,
-        excluded_by,
         was_firing,
     )
 
@@ -190,7 +188,6 @@ def _row(
     buckets: Sequence[tuple[int, int]],
     pairs: tuple[AlertPair, ...],
     left_out: tuple[str, ...],
-    excluded_by: Mapping[str, int],
     was_firing: Firing,
 ) -> StatusRow:
     objective = plan.objective
@@ -208,7 +205,6 @@ def _row(
         burns=burns,
         exhaustion=forecast(remaining, burns[recent], recent, plan.window_s, buckets, objective),
         verdicts=verdicts,
-        excluded_by=excluded_by,
         notes=[f"no alert pair {text}" for text in left_out],
     )
 
@@ -242,7 +238,7 @@ def _slices(con: duckdb.DuckDBPyConnection, plan: _Plan, was_firing: Firing) -> 
     pairs = tuple(p for p in pairs if p.short_s >= objective.slice_s and p.long_s < plan.window_s)
     burns = {s: burn(measure(*plan.burn_edge(s))) for s in seconds if s != plan.window_s}
     burns[plan.window_s] = burn(whole)
-    return _row(plan, counts, whole, burns, (), pairs, left_out, {}, was_firing)
+    return _row(plan, counts, whole, burns, (), pairs, left_out, was_firing)
 
 
 def _total(parts: Iterable[Counts]) -> Counts:

@@ -174,7 +174,6 @@ def status_row(
     burns: Mapping[int, Burn],
     exhaustion: Mapping[str, Any],
     verdicts: Sequence[Verdict],
-    excluded_by: Mapping[str, int],
     notes: Sequence[str] = (),
 ) -> StatusRow:
     """The row of one objective from its counts; all arithmetic is `metrics.slo.arithmetic`."""
@@ -226,7 +225,7 @@ def status_row(
         description=objective.description,
         inferred_share=counts.inferred / counts.n if counts.n else None,
         pairs=_json([_verdict(v) | {"firing": v.firing, "chosen": v.pair.why} for v in verdicts]),
-        excluded_by=_json(dict(excluded_by)),
+        excluded_by=_json(dict(counts.excluded_by)),
         notes=_json([*said, *notes]),
         runbook=objective.runbook,
         service=objective.service,
@@ -260,7 +259,6 @@ def invalid_row(objective: Objective, as_of: datetime, problem: str) -> StatusRo
         burns={},
         exhaustion={},
         verdicts=(),
-        excluded_by={},
         notes=(problem,),
     )
     return replace(row, state="invalid")

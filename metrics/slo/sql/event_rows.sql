@@ -3,4 +3,4 @@
 SELECT sli, event_time, verdict, value, agent, task_type, service, environment, app_version,
        excluded_reason, evidence = 'inferred' AS inferred
 FROM sli_events
-WHERE sli IN (SELECT unnest($slis))
+WHERE list_contains($slis, sli)
