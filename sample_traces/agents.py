@@ -66,6 +66,7 @@ class Agent:
     states_type: bool = True  # says agent_slo.task.type
     states_outcome: bool = False  # says agent_slo.task.outcome on the root of a run
     claims_from: float | None = None  # day from which it says agent_slo.task.claimed
+    deadline_s: int | None = None  # stated on the start marker and the root
     evaluated: float = 0.0  # share of its tasks whose result is checked
     instances: int = 2
 
@@ -154,7 +155,7 @@ RESEARCH = Agent(
 INVOICES = Agent(
     name="invoice_reminder", service="invoice-reminders", task_type="invoice_reminder", provider="openai",
     scope="invoice_worker.otel", share=18, overhead=540, marker=True, think=(0.5, 1.6),
-    states_outcome=True,
+    states_outcome=True, deadline_s=1800,
     releases=(
         Release(0, "3.1.0", "gpt-4o-mini"),
         Release(11.5, "3.2.0", "gpt-4o-mini"),

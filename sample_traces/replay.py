@@ -14,7 +14,6 @@ at nine stay sharp at some hour), and the data is never older than an hour.
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
 import time
@@ -31,12 +30,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from sample_traces.spans import from_json, spans_of
+from sample_traces.spans import from_json, spans_of, with_spans
 
 NAMES = ("first_light", "company")
 TRUTHS = {"first_light": "first_light.truth.json", "company": "GROUND_TRUTH.json"}
+TIMES = ("startTimeUnixNano", "endTimeUnixNano", "timeUnixNano")
 SECOND = 1_000_000_000
-HOUR = 3600 * SECOND
 SPANS_A_REQUEST = 512  # as the SDK's batch processor sends at most
 TRIES = 6
 LONGEST_WAIT = 10.0  # seconds
@@ -99,17 +98,17 @@ def shifted(requests: Iterable[Request], end: datetime) -> list[Request]:
     """
     if end.tzinfo is None:
         raise ValueError("end has no time zone: pass an aware datetime, such as datetime.now(UTC)")
-    moved = [copy.deepcopy(body) for body in requests]
+    bodies = list(requests)
     since = end - datetime(1970, 1, 1, tzinfo=UTC)
     wanted = ((since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds) * 1000
-    delta = wanted - last_end(moved)
-    for body in moved:
-        for span in spans_of(body):
-            for key in ("startTimeUnixNano", "endTimeUnixNano"):
-                span[key] = str(int(span[key]) + delta)
-            for event in span.get("events", []):
-                event["timeUnixNano"] = str(int(event["timeUnixNano"]) + delta)
-    return moved
+    delta = wanted - last_end(bodies)
+
+    def moved(carrier: dict[str, Any]) -> dict[str, Any]:
+        times = {key: str(int(carrier[key]) + delta) for key in TIMES if key in carrier}
+        events = {"events": [moved(event) for event in carrier["events"]]} if "events" in carrier else {}
+        return {**carrier, **times, **events}
+
+    return [with_spans(body, moved) for body in bodies]
 
 
 def demo_end(now: datetime, recorded: datetime) -> datetime:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -117,14 +117,39 @@ def from_json(body: Mapping[str, Any]) -> ExportTraceServiceRequest:
 
     Raises `google.protobuf.json_format.ParseError` when ``body`` is no OTLP request.
     """
-    copied = json.loads(json.dumps(body))
-    for span in _ids_of(copied):
-        for field in ID_FIELDS:
-            if field in span:
-                span[field] = base64.b64encode(bytes.fromhex(span[field])).decode("ascii")
+
+    def packed(carrier: dict[str, Any]) -> dict[str, Any]:
+        ids = {
+            field: base64.b64encode(bytes.fromhex(carrier[field])).decode("ascii")
+            for field in ID_FIELDS
+            if field in carrier
+        }
+        links = {"links": [packed(link) for link in carrier["links"]]} if "links" in carrier else {}
+        return {**carrier, **ids, **links}
+
     request = ExportTraceServiceRequest()
-    ParseDict(copied, request)
+    ParseDict(with_spans(body, packed), request)
     return request
+
+
+def with_spans(body: Mapping[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """A copy of one OTLP/JSON request with each span replaced by ``change(span)``.
+
+    All that is not replaced is shared with ``body``: ``change`` must return a new span, not alter its own.
+    """
+    return {
+        **body,
+        "resourceSpans": [
+            {
+                **resource,
+                "scopeSpans": [
+                    {**scope, "spans": [change(span) for span in scope.get("spans", [])]}
+                    for scope in resource.get("scopeSpans", [])
+                ],
+            }
+            for resource in body.get("resourceSpans", [])
+        ],
+    }
 
 
 def trace_of(span: ReadableSpan) -> str:

@@ -150,9 +150,19 @@ class Run:
         self.tracer = scene.telemetry.tracer(scene.resource(), agent.scope, release.version)
         if ask is not None:
             self.history.append(Message("user", ask))
-        self.common = {"gen_ai.agent.name": agent.name, "gen_ai.conversation.id": truth.conversation}
+        self.common: dict[str, Any] = {
+            "gen_ai.agent.name": agent.name,
+            "gen_ai.conversation.id": truth.conversation,
+        }
         provider_key = "gen_ai.provider.name" if release.dialect == "latest" else "gen_ai.system"
-        root = {"gen_ai.operation.name": "invoke_agent", provider_key: agent.provider, **self.common}
+        root: dict[str, Any] = {
+            "gen_ai.operation.name": "invoke_agent",
+            provider_key: agent.provider,
+            **self.common,
+        }
+        marker = dict(self.common)
+        if agent.deadline_s is not None:
+            root["agent_slo.task.deadline_s"] = marker["agent_slo.task.deadline_s"] = agent.deadline_s
         if agent.states_type:
             root["agent_slo.task.type"] = agent.task_type
         if release.dialect == "latest" and ask is not None:
@@ -165,7 +175,7 @@ class Run:
         self.trace = f"{self.root.get_span_context().trace_id:032x}"
         truth.traces.append(self.trace)
         if agent.marker:
-            self.span("agent_slo.run.started", 0.0, dict(self.common))
+            self.span("agent_slo.run.started", 0.0, marker)
         self.wait(0.004)
 
     # -- time and spans
