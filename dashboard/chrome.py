@@ -51,21 +51,24 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
     `needs` is the view without which the folder holds nothing to show yet.
     """
     data = data_folder()
+    opened = False
     try:
         with answers(data) as reader:
+            opened = True
             ready = needs in reader.views()
-            state = reader.row("pipeline") if ready and "pipeline" in reader.views() else None
+            state = reader.row("pipeline") if ready and "slo_status" in reader.views() else None
             _head(title, reader, state)
             if ready and _holds_tasks(reader):
                 show(reader)
             else:
                 _empty(data, reader)
     except ReaderError as error:
-        st.title(title)
+        if not opened:
+            st.title(title, anchor=False)
         st.error("The data cannot be read.", icon=":material/error:")
         st.text(str(error))
-        _pointing(data)
-        return
+        if not opened:
+            _pointing(data)
     _follow(str(data))
 
 
@@ -128,7 +131,7 @@ def _follow(folder: str) -> None:
     """Redraw the page when new spans were derived or a status changed, and only then."""
     try:
         with answers(Path(folder)) as reader:
-            state = reader.row("pipeline") if "pipeline" in reader.views() else None
+            state = reader.row("pipeline") if "slo_status" in reader.views() else None
             mark = (reader.source, None if state is None else (state["derived_seq"], state["status_mark"]))
     except ReaderError:
         mark = ("unreadable", None)

@@ -97,6 +97,11 @@ def count(value: Any) -> str:
     return UNKNOWN if missing(value) else f"{int(value):,}"
 
 
+def counted(value: Any, one: str, many: str | None = None) -> str:
+    """`1 task`, `12,345 tasks`."""
+    return f"{count(value)} {one if value == 1 else many or one + 's'}"
+
+
 def percent(value: Any, digits: int = 1) -> str:
     """A share from 0 to 1 as `97.3%`.
 

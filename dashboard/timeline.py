@@ -136,7 +136,7 @@ class Clock:
         return drawn
 
     def ticks(self) -> list[tuple[float, str]]:
-        """About eight round steps of time since the start, none inside a cut gap."""
+        """About eight round steps of time since the start; in a cut gap, below them, how long it was."""
         wanted = self.drawn_length / 8
         step = next((size for size in NICE_SECONDS if size >= wanted), wanted)
         edges = [0.0, *(edge for gap in self.cut for edge in gap), self.length]
@@ -148,6 +148,9 @@ class Clock:
                 drawn = self.at_seconds(place)
                 if not found or drawn - found[-1][0] > step * 0.6:
                     found.append((drawn, "start" if place == 0 else duration(place)))
+        for start, end in self.cut:
+            middle = (self.at_seconds(start) + self.at_seconds(end)) / 2
+            found.append((middle, f"<br>({duration(end - start)} idle)"))
         return found
 
 
@@ -273,7 +276,7 @@ class _Bars:
                 width=group["width"],
                 text=group["text"],
                 textposition="inside",
-                insidetextanchor="start",
+                insidetextanchor="middle",
                 constraintext="none",
                 textfont={"size": 11, "color": "#111" if dark_text else "#fff"},
                 marker={"color": group["colour"], "line": {"width": 0}},
@@ -369,15 +372,6 @@ def _gaps(chart: go.Figure, clock: Clock) -> None:
     for start, end in clock.cut:
         low, high = clock.at_seconds(start), clock.at_seconds(end)
         chart.add_vrect(x0=low, x1=high, fillcolor=colours.GREY, opacity=0.12, line_width=0, layer="below")
-        chart.add_annotation(
-            x=(low + high) / 2,
-            y=0,
-            yref="paper",
-            yanchor="bottom",
-            text=f"{duration(end - start)}<br>idle",
-            showarrow=False,
-            font={"size": 11},
-        )
 
 
 def _waits(chart: go.Figure, interventions: Sequence[Row], clock: Clock, bottom: float) -> None:

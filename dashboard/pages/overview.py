@@ -16,6 +16,7 @@ from dashboard.format import (
     STATE_WORDS,
     burn_line,
     count,
+    counted,
     duration,
     interval,
     json_list,
@@ -25,11 +26,13 @@ from dashboard.format import (
     number,
     percent,
     target_percent,
+    usd,
     when,
     words,
 )
 
 CARDS_PER_ROW = 3
+_SIGNS = {"lt": "<", "lte": "≤", "gt": ">", "gte": "≥"}
 
 
 def show(reader: Answers) -> None:
@@ -106,11 +109,25 @@ def _sparkline(row: dict[str, Any], trend: list[dict[str, Any]]) -> go.Figure:
 
 
 def _unit(row: dict[str, Any]) -> str:
+    """What is counted: with a cut, `unit` belongs to the measured value and tasks are counted."""
+    if not missing(row["cut"]):
+        return "tasks"
     return markdown_text("events" if missing(row["unit"]) else row["unit"])
 
 
 def _target_line(row: dict[str, Any]) -> str:
-    return f"Target {target_percent(row['target'])} · 95% interval {interval(row['lower'], row['upper'])}"
+    cut = "" if missing(row["cut"]) else f" {_SIGNS.get(row['op'], row['op'])} {_cut(row)}"
+    return (
+        f"Target {target_percent(row['target'])}{cut} · 95% interval {interval(row['lower'], row['upper'])}"
+    )
+
+
+def _cut(row: dict[str, Any]) -> str:
+    if row["unit"] == "s":
+        return duration(row["cut"])
+    if row["unit"] == "USD":
+        return usd(row["cut"])
+    return f"{number(row['cut'], 3)} {'' if missing(row['unit']) else row['unit']}".strip()
 
 
 def _budget(row: dict[str, Any]) -> None:
@@ -154,7 +171,7 @@ def _outcomes(reader: Answers) -> None:
     rows = reader.rows("overview_outcomes")
     totals = reader.row("overview_counts") or {}
     st.subheader("Tasks by outcome", anchor=False)
-    line = f"{count(totals.get('tasks'))} tasks · {count(totals.get('running'))} running"
+    line = f"{counted(totals.get('tasks'), 'task')} · {count(totals.get('running'))} running"
     line += f" · {count(totals.get('waiting_human'))} waiting for a human"
     if not missing(totals.get("oldest_waiting_since")):
         line += f" (the oldest since {when(totals['oldest_waiting_since'], seconds=False)})"
@@ -191,10 +208,12 @@ def _duplicates(reader: Answers) -> None:
     totals = reader.row("duplicate_totals") or {}
     rows = reader.rows("overview_duplicates")
     st.subheader("Done twice", anchor=False)
-    st.caption(
-        f"{count(totals.get('unprotected'))} unprotected duplicates in {count(totals.get('tasks'))} tasks · "
-        f"{count(totals.get('protected'))} protected by a key · {count(totals.get('no_op'))} repeats without effect"
-    )
+    unprotected = counted(totals.get("unprotected"), "unprotected duplicate")
+    line = f"{unprotected} in {counted(totals.get('tasks'), 'task')} · {count(totals.get('protected'))} protected by a key"
+    line += f" · {counted(totals.get('no_op'), 'repeat')} without effect"
+    if rows:
+        line += ". The newest below; click a row to open its task."
+    st.caption(markdown_text(line))
     if not rows:
         return
     shown = [
@@ -206,7 +225,6 @@ def _duplicates(reader: Answers) -> None:
         }
         for row in rows
     ]
-    st.caption("Newest unprotected duplicates. Click a row to open its task.")
     picked = table(
         shown,
         {
@@ -216,8 +234,8 @@ def _duplicates(reader: Answers) -> None:
             "cause": "Cause",
             "effect": "Second effect",
             "undone": "Undone",
-            "arguments": "Arguments",
             "task_id": "Task",
+            "arguments": "Arguments",
         },
         key="duplicates",
         selectable=True,

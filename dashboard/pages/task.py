@@ -83,9 +83,10 @@ def _verdict(task: Row, runs: list[Row], wanted: str) -> None:
             ("started", when(task["started_at"])),
             ("decided", when(task["decided_at"]) if not missing(task["decided_at"]) else None),
         ]
-        st.text(
-            " · ".join(f"{label} {one_line(value, 120)}" for label, value in identity if not missing(value))
+        line = " · ".join(
+            f"{label} {one_line(value, 120)}" for label, value in identity if not missing(value)
         )
+        st.caption(markdown_text(line))
 
 
 def _facts(task: Row) -> None:

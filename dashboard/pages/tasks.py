@@ -15,6 +15,7 @@ from dashboard.format import (
     OUTCOME_GLYPHS,
     OUTCOME_WORDS,
     count,
+    counted,
     duration,
     markdown_text,
     missing,
@@ -161,7 +162,7 @@ def _summary(matching: int, shown: int, number: int) -> None:
         first = (number - 1) * PAGE_ROWS + 1
         line = f"{count(matching)} tasks, newest first; {count(first)} to {count(first + shown - 1)} shown."
     else:
-        line = f"{count(matching)} {'task' if matching == 1 else 'tasks'}, newest first."
+        line = f"{counted(matching, 'task')}, newest first."
     st.caption(markdown_text(f"{line} Click a row to open the task."))
 
 

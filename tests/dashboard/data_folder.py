@@ -98,7 +98,16 @@ def _insert(con: duckdb.DuckDBPyConnection, table: str, row: dict[str, Any]) -> 
 
 
 def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
-    outcomes = ["completed", "completed", "failed", "completed", "waiting_human", "lost", "completed", "unknown"]
+    outcomes = [
+        "completed",
+        "completed",
+        "failed",
+        "completed",
+        "waiting_human",
+        "lost",
+        "completed",
+        "unknown",
+    ]
     outcome = "completed" if number == 0 else outcomes[number % len(outcomes)]
     began = START + timedelta(hours=3 * number)
     task_id, trace = f"task-{number:04d}", f"{number + 1:032x}"
@@ -141,7 +150,16 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
     runs = [(f"{task_id}-r1", trace, began, began + timedelta(seconds=8), "paused", "start")]
     if duplicate:
         resumed = began + timedelta(minutes=11, seconds=54)
-        runs.append((f"{task_id}-r2", f"{number + 9001:032x}", resumed, resumed + timedelta(seconds=6), "ended", "resume"))
+        runs.append(
+            (
+                f"{task_id}-r2",
+                f"{number + 9001:032x}",
+                resumed,
+                resumed + timedelta(seconds=6),
+                "ended",
+                "resume",
+            )
+        )
         _insert(
             con,
             "core.interventions",
@@ -188,10 +206,15 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                 "evidence": [f"{number + 1:016x}"],
             },
         )
-        for offset, (role, low, high) in enumerate((("agent", 0, 6), ("model", 0.1, 2.4), ("tool", 2.5, 4.0), ("model", 4.1, 5.9))):
+        for offset, (role, low, high) in enumerate(
+            (("agent", 0, 6), ("model", 0.1, 2.4), ("tool", 2.5, 4.0), ("model", 4.1, 5.9))
+        ):
             span_id = f"{number * 100 + index * 10 + offset + 1:016x}"
             common = {"trace_id": trace_id, "span_id": span_id, "run_id": run_id, "task_id": task_id}
-            times = {"started_at": start + timedelta(seconds=low), "ended_at": start + timedelta(seconds=high)}
+            times = {
+                "started_at": start + timedelta(seconds=low),
+                "ended_at": start + timedelta(seconds=high),
+            }
             tool = role == "tool"
             _insert(
                 con,
@@ -298,10 +321,26 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
                 "target": target,
                 "budget_events": budget if n else None,
                 "remaining": remaining,
-                "burn": json.dumps({w: {"value": b, "n": 10, "bad": 1} for w, b in (("1h", None), ("6h", 0.4), ("3d", 1.23))}),  # fmt: skip
-                "exhaustion": json.dumps({"naive_s": 1e6, "from_now_s": 5e5, "rolling_s": 312000 if n else None}),
+                "burn": json.dumps(
+                    {w: {"value": b, "n": 10, "bad": 1} for w, b in (("1h", None), ("6h", 0.4), ("3d", 1.23))}
+                ),  # fmt: skip
+                "exhaustion": json.dumps(
+                    {"naive_s": 1e6, "from_now_s": 5e5, "rolling_s": 312000 if n else None}
+                ),
                 "state": state,
-                "firing": json.dumps([{"severity": "page", "long": "1h", "short": "5m", "factor": 14.4, "why": "burn 16.2× over 1h and 18× over 5m is above 14.4×"}] if state == "exhausted" else []),  # fmt: skip
+                "firing": json.dumps(
+                    [
+                        {
+                            "severity": "page",
+                            "long": "1h",
+                            "short": "5m",
+                            "factor": 14.4,
+                            "why": "burn 16.2× over 1h and 18× over 5m is above 14.4×",
+                        }
+                    ]
+                    if state == "exhausted"
+                    else []
+                ),  # fmt: skip
                 "sli_name": slo,
                 "title": title if tasks > 1 else f"{title} {text.agent}",
                 "unit": unit,

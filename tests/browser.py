@@ -1,0 +1,92 @@
+"""A real, headless Chromium for tests of what people see. Import the fixtures into a `conftest.py`.
+
+Without a Chromium the tests are skipped with the reason; with AGENT_SLO_REQUIRE_BROWSER=1 they fail instead, so that
+a machine that must run them cannot pass by lacking it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+REQUIRED = "AGENT_SLO_REQUIRE_BROWSER"
+
+
+def chromium() -> str:
+    """The path of a Chromium; skips the test, or fails it when one is required."""
+    for name in NAMES:
+        found = shutil.which(name)
+        if found:
+            return found
+    reason = f"no Chromium found ({', '.join(NAMES)}); Debian: apt-get install chromium"
+    if os.environ.get(REQUIRED) == "1":
+        pytest.fail(f"{reason}, and {REQUIRED}=1 demands one")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One browser for the whole session."""
+    path = chromium()
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@dataclass
+class Watched:
+    """A page, and everything it did that a page of ours must not do."""
+
+    page: Page
+    outside: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def open(self, url: str) -> None:
+        """Load a page of the dashboard and wait until Streamlit has finished drawing it."""
+        self.page.goto(url)
+        self.page.wait_for_selector("h1")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until no script runs and no element is stale."""
+        self.page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+        self.page.wait_for_load_state("networkidle")
+
+    def text(self) -> str:
+        """What the page says, without its tables (those are canvases)."""
+        return self.page.locator('[data-testid="stMain"]').inner_text()
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    """A fresh page at 1280 x 900 whose requests to other hosts are refused and noted."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    seen = Watched(page)
+
+    def refuse_outside(route: Route) -> None:
+        parts = urlsplit(route.request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in (
+            "127.0.0.1",
+            "localhost",
+        ):
+            seen.outside.append(route.request.url)
+            route.abort()
+        else:
+            route.continue_()
+
+    context.route("**/*", refuse_outside)
+    page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.set_default_timeout(60_000)
+    yield seen
+    context.close()

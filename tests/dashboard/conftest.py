@@ -1,0 +1,53 @@
+"""A page at a time, run by Streamlit's own test harness over a data folder written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import dashboard
+from dashboard.door import DATA_VARIABLE, _door
+
+APP = Path(dashboard.__file__).parent / "app.py"
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture
+def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenPage]:
+    """`open_page(data, "pages/tasks.py", id="x")` runs one page and returns it."""
+
+    def opened(data: Path, page: str = "pages/overview.py", **parameters: Any) -> AppTest:
+        monkeypatch.setenv(DATA_VARIABLE, str(data))
+        test = AppTest.from_file(str(APP), default_timeout=60)
+        test.switch_page(page)
+        for key, value in parameters.items():
+            test.query_params[key] = value
+        test.run()
+        assert not test.exception, test.exception
+        return test
+
+    yield opened
+    _door.clear()
+
+
+def texts(test: AppTest) -> str:
+    """Everything the page says, as one text."""
+    elements = [
+        *test.title,
+        *test.subheader,
+        *test.markdown,
+        *test.caption,
+        *test.text,
+        *test.info,
+        *test.warning,
+        *test.error,
+    ]
+    shown = [str(element.value) for element in elements]
+    shown += [f"{metric.label} {metric.value}" for metric in test.metric]
+    shown += [str(block.value) for block in test.code]
+    return "\n".join(shown).replace("\\", "")

@@ -1,0 +1,125 @@
+"""The pages in a real browser: they say what the command line says, and text from a trace stays text."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agent_slo.commands.dashboard import dashboard_environment, streamlit_command
+from agent_slo.ports import free_port
+from dashboard.format import count, percent
+from tests.browser import Watched, browser, watched
+from tests.dashboard.data_folder import Words, write_folder
+
+__all__ = ["browser", "watched"]
+
+pytestmark = pytest.mark.browser
+
+Serve = Callable[[Path], str]
+
+HOSTILE = Words(
+    agent="<script>alert('agent')</script>",
+    tool="![x](http://attacker.example/tool.png)<img src=http://attacker.example/i.png onerror=alert(2)>",
+    arguments='{"note": "<a href=\\"javascript:alert(3)\\">x</a>"}',
+    result="[click](javascript:alert(4)) :red[red] $x^2$",
+    span="<img src=x onerror=alert(5)>",
+    detail="=HYPERLINK(\"http://attacker.example\")",
+)  # fmt: skip
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """`serve(data)` starts the dashboard over a folder and returns its address."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(data: Path) -> str:
+        port = free_port()
+        process = subprocess.Popen(
+            streamlit_command(port),
+            env=dashboard_environment(data),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        started.append(process)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            assert process.poll() is None, "the dashboard ended"
+            try:
+                if httpx.get(f"http://127.0.0.1:{port}/_stcore/health", trust_env=False).is_success:
+                    return f"http://127.0.0.1:{port}"
+            except httpx.HTTPError:
+                time.sleep(0.2)
+        raise AssertionError("the dashboard did not answer")
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(20)
+
+
+def test_the_page_shows_the_numbers_of_the_report(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    answer = subprocess.run(
+        [sys.executable, "-m", "agent_slo", "report", "--data", str(data), "--format", "json"],
+        capture_output=True, check=True, env={**os.environ, "NO_COLOR": "1"},
+    )  # fmt: skip
+    report = json.loads(answer.stdout)
+    watched.open(serve(data) + "/")
+    said = watched.text()
+    assert len(report["slos"]) == 6
+    for row in report["slos"]:
+        assert row["title"] in said
+        assert f"{count(row['good'])} of {count(row['n'])}" in said
+        assert percent(row["sli"]) in said
+    assert f"{sum(report['tasks'].values())} tasks" in said
+    assert watched.outside == []
+    assert watched.errors == []
+
+
+def test_an_empty_folder_says_where_to_send(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    watched.open(serve(write_folder(tmp_path / "data", derived=False)) + "/")
+    assert "Nothing has arrived yet" in watched.text()
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318" in watched.text()
+    assert watched.outside == []
+
+
+def test_a_click_on_a_row_opens_its_task(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    watched.open(serve(write_folder(tmp_path / "data", tasks=1)) + "/tasks")
+    table = watched.page.locator('[data-testid="stDataFrame"]').first
+    table.click(position={"x": 60, "y": 50})
+    watched.page.wait_for_url("**/task?id=task-0000")
+    watched.page.get_by_text("Timeline of all runs and traces").wait_for()
+    assert "task task-0000" in watched.text()
+
+
+def test_a_filter_is_kept_in_the_address(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    watched.open(serve(write_folder(tmp_path / "data", tasks=12)) + "/tasks")
+    watched.page.get_by_text("Has an unprotected duplicate").click()
+    watched.page.wait_for_url("**/tasks?duplicate=true")
+    watched.page.get_by_text("3 tasks, newest first").wait_for()
+    watched.page.reload()
+    watched.page.get_by_text("3 tasks, newest first").wait_for()
+
+
+def test_text_from_a_trace_stays_text(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    address = serve(write_folder(tmp_path / "data", tasks=1, words=HOSTILE))
+    for path in ("/", "/tasks", "/task?id=task-0000"):
+        watched.open(address + path)
+    watched.page.get_by_text("Raw spans").click()
+    watched.page.get_by_text("Read them").click()
+    watched.settle()
+    assert watched.page.locator("script:has-text('alert')").count() == 0
+    assert watched.page.locator("img[src*='attacker']").count() == 0
+    assert watched.page.locator("a[href^='javascript']").count() == 0
+    assert watched.page.locator("[data-testid='stMain'] svg image").count() == 0
+    assert watched.dialogs == []
+    assert watched.outside == []
+    assert "<script>alert('agent')</script>" in watched.text()
