@@ -444,8 +444,8 @@ class Store:
             return set_aside_unfinished(path, self.folder.damaged)
         return None
 
-    def close(self, checkpoint: bool = True) -> None:
-        """Stop. With `checkpoint` the logs are folded into the files, so that readers start at once."""
+    def close(self) -> None:
+        """Stop. The logs are folded into the files, so that read-only readers start at once."""
         with self._write:
             if self._closed:
                 return
@@ -457,7 +457,7 @@ class Store:
                 self._checkpointer.join(timeout=5.0)
             with self._catalog:
                 self._interrupt_all()
-                if checkpoint and self._failure is None:
+                if self._failure is None:
                     self._checkpoint_everything()
                 self._close_instance()
 

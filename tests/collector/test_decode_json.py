@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.decode import BadRequest, decode
+from tests.collector.requests import START, span, trace_request
+
+TRACE, SPAN = "c0ffee" + "0" * 25 + "1", "00000000000000a1"
+
+
+def json_span(**fields: Any) -> dict[str, Any]:
+    return {
+        "traceId": TRACE,
+        "spanId": SPAN,
+        "name": "op",
+        "kind": 3,
+        "startTimeUnixNano": str(START),
+        "endTimeUnixNano": str(START + 7),
+        **fields,
+    }
+
+
+def request(*spans: Any) -> dict[str, Any]:
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "js"}}]},
+                "scopeSpans": [{"scope": {"name": "ai"}, "spans": list(spans)}],
+            }
+        ]
+    }
+
+
+def decoded(body: Any) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    result = decode("traces", "json", raw)
+    table = result.batch.spans
+    return (table.to_pylist() if table is not None else []), result.rejected.reasons
+
+
+def attribute(**value: Any) -> dict[str, Any]:
+    return json_span(attributes=[{"key": "k", "value": value}])
+
+
+def test_ids_of_either_case() -> None:
+    [row], _ = decoded(request(json_span(traceId=TRACE.upper(), spanId="ABCDEF0123456789")))
+    assert (row["trace_id"], row["span_id"], row["kind"]) == (TRACE, "abcdef0123456789", "client")
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        ({"intValue": 42}, 42),
+        ({"intValue": "42"}, 42),
+        ({"intValue": str(2**63 - 1)}, 2**63 - 1),
+        ({"intValue": -(2**63)}, -(2**63)),
+        ({"intValue": 2**53 + 1}, 2**53 + 1),
+        ({"doubleValue": 25.5}, 25.5),
+        ({"doubleValue": "1.5"}, 1.5),
+        ({"doubleValue": "NaN"}, "NaN"),
+        ({"doubleValue": "-Infinity"}, "-Infinity"),
+        ({"boolValue": False}, False),
+        ({"bytesValue": base64.b64encode(b"\x00\xff\x10").decode()}, {"base64": "AP8Q"}),
+        ({"arrayValue": {"values": [{"intValue": "1"}, {"stringValue": "a"}, {}]}}, [1, "a", None]),
+        ({"kvlistValue": {"values": [{"key": "z", "value": {"boolValue": True}}]}}, {"z": True}),
+        ({"arrayValue": {}}, []),
+        ({}, None),
+        ({"futureValue": 1}, None),
+        ({"stringValue": None, "intValue": 3}, 3),
+    ],
+)
+def test_values(value: dict[str, Any], stored: Any) -> None:
+    [row], rejected = decoded(request(attribute(**value)))
+    assert (json.loads(row["attributes"]), rejected) == ({"k": stored}, {})
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"traceId": 12345}, "traceId is a JSON number, not a string"),
+        ({"traceId": TRACE[:-1]}, "trace_id is not 16 bytes"),
+        ({"traceId": "zz" * 16}, "traceId is not hexadecimal"),
+        ({"traceId": base64.b64encode(b"x" * 16).decode()}, "traceId is not hexadecimal"),
+        ({"name": 5}, "name is a JSON number, not a string"),
+        ({"kind": "SPAN_KIND_CLIENT"}, "kind is not an integer"),
+        ({"startTimeUnixNano": "-5"}, "startTimeUnixNano is outside the unsigned 64-bit range"),
+        ({"events": {"a": 1}}, "events is not an array of objects"),
+        ({"status": []}, "status is a JSON array, not an object"),
+        ({"attributes": [{"key": "k", "value": {"intValue": str(2**64)}}]}, "intValue is outside"),
+        ({"attributes": [{"key": "k", "value": {"bytesValue": "!"}}]}, "bytesValue is not base64"),
+        ({"attributes": [{"key": "k", "value": "text"}]}, "an attribute value is a JSON string"),
+    ],
+)
+def test_a_bad_span_is_counted_and_its_neighbour_lives(bad: dict[str, Any], reason: str) -> None:
+    rows, rejected = decoded(request(json_span(name="good"), json_span(**bad)))
+    assert [r["name"] for r in rows] == ["good"]
+    assert len(rejected) == 1
+    assert next(iter(rejected)).startswith(reason)
+    with pytest.raises(BadRequest, match="nothing in this request"):
+        decoded(request(json_span(**bad)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b'{"resourceSpans": [ {"a": }',
+        b"[]",
+        b"null",
+        b'"text"',
+        json.dumps({"resourceSpans": {}}).encode(),
+        json.dumps({"resourceSpans": [1]}).encode(),
+        json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": {"a": 1}}]}]}).encode(),
+        json.dumps({"resourceSpans": [{"resource": {"attributes": {}}}]}).encode(),
+    ],
+)
+def test_broken_envelopes_are_bad_requests(body: bytes) -> None:
+    with pytest.raises(BadRequest):
+        decoded(body)
+
+
+def test_snake_case_and_unknown_keys_are_ignored() -> None:
+    snake = {"resource_spans": [{"scope_spans": [{"spans": [{"trace_id": TRACE, "span_id": SPAN}]}]}]}
+    assert decoded(snake) == ([], {})
+    [row], _ = decoded({**request(json_span(future={"a": [None]}, start_time_unix_nano="1")), "x": 1})
+    assert (row["start_ns"], row["flags"]) == (START, None)
+
+
+def test_nulls_are_defaults() -> None:
+    [row], _ = decoded(request(json_span(parentSpanId=None, events=None, links=None, status=None, kind=None)))
+    assert (row["parent_span_id"], row["events"], row["status"], row["kind"]) == (
+        None,
+        None,
+        "unset",
+        "unspecified",
+    )
+
+
+def test_nesting_is_bounded() -> None:
+    value: dict[str, Any] = {"stringValue": "leaf"}
+    for _ in range(80):
+        value = {"arrayValue": {"values": [value]}}
+    [row], _ = decoded(request(attribute(**value)))
+    assert row["flags"] == "too_deep"
+    deep = b'{"arrayValue":{"values":[' * 3000 + b'{"stringValue":"leaf"}' + b"]}}" * 3000
+    with pytest.raises(BadRequest):
+        decoded(json.dumps(request(attribute(x="@@"))).encode().replace(b'{"x": "@@"}', deep))
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [(b"\xff\xfe", "\ufffd\ufffd"), (b"\\ud800", "\ufffd"), (b"\\\\\\udc00", "\\\ufffd")],
+)
+def test_bad_text_is_replaced_and_flagged(raw: bytes, name: str) -> None:
+    body = json.dumps(request(json_span(name="@@"), json_span(name="good"))).encode().replace(b"@@", raw)
+    rows, _ = decoded(body)
+    assert [(r["name"], r["flags"]) for r in rows] == [(name, "invalid_utf8"), ("good", None)]
+
+
+def test_surrogate_pairs_and_escaped_backslashes_are_not_touched() -> None:
+    body = json.dumps(request(json_span(name="@1"), json_span(name="@2"))).encode()
+    body = body.replace(b"@1", b"\\ud83d\\ude80 \\\\ud800").replace(b"@2", b"\\ud800")
+    rows, _ = decoded(body)
+    assert [r["name"] for r in rows] == ["\U0001f680 \\ud800", "\ufffd"]
+
+
+def test_a_byte_order_mark_is_allowed() -> None:
+    assert len(decoded(b"\xef\xbb\xbf" + json.dumps(request(json_span())).encode())[0]) == 1
+
+
+def _to_json(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        special = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+        return {"doubleValue": special.get(str(value), value)}
+    if isinstance(value, bytes):
+        return {"bytesValue": base64.b64encode(value).decode()}
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_to_json(v) for v in value]}}
+    return {"kvlistValue": {"values": [{"key": k, "value": _to_json(v)} for k, v in value.items()]}}
+
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats()
+    | st.binary(max_size=10)
+    | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(
+    st.dictionaries(text, values, max_size=6),
+    text,
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**64 - 1),
+    st.integers(-2, 9),
+    st.integers(-2, 9),
+)
+def test_both_encodings_give_the_same_row(
+    attributes: dict[str, Any], name: str, start: int, end: int, kind: int, status: int
+) -> None:
+    binary = span(
+        name,
+        attributes,
+        trace_id=b"t" * 16,
+        span_id=b"s" * 8,
+        start_time_unix_nano=start,
+        end_time_unix_nano=end,
+        kind=kind,
+    )
+    binary.status.code = status
+    as_json = {
+        "traceId": b"t".hex() * 16,
+        "spanId": b"s".hex() * 8,
+        "name": name,
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": end,
+        "kind": kind,
+        "status": {"code": status},
+        "attributes": [{"key": k, "value": _to_json(v)} for k, v in attributes.items()],
+    }
+    message = trace_request(binary, service="js")
+    message.resource_spans[0].scope_spans[0].scope.name = "ai"
+    message.resource_spans[0].scope_spans[0].scope.version = ""
+    from_binary = decode("traces", "protobuf", message.SerializeToString()).batch.spans
+    from_json = decode("traces", "json", json.dumps(request(as_json)).encode()).batch.spans
+    assert from_binary is not None
+    assert from_json is not None
+    assert from_json.to_pylist() == from_binary.to_pylist()
