@@ -66,3 +66,5 @@ def send(delivery: Delivery, spans: list[ReadableSpan], truths: list[TaskTruth],
             # The exporter got no answer and sends the batch once more: the collector sees each span twice.
             delivery.push(span, delays.get(n, 0) + BATCH * 2)
             truth.redelivered_spans += 1
+            operation = (span.attributes or {}).get("gen_ai.operation.name")
+            truth.redelivered_tool_spans += int(operation == "execute_tool")

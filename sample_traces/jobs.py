@@ -49,8 +49,11 @@ def _step(tool: Tool, result: dict[str, Any], **arguments: Any) -> Step:
     return Step(tool, arguments, result)
 
 
-def refund(scene: Scene, *, large: bool = False) -> Job:
-    """A customer wants money back; ``large`` amounts need a person's approval by policy (above 500)."""
+def refund(scene: Scene, *, large: bool = False, confirmed: bool = False) -> Job:
+    """A customer wants money back; ``large`` amounts need a person's approval by policy (above 500).
+
+    Some refunds are ``confirmed`` by a message; when True, this one is.
+    """
     tools, rng = REFUND_DESK.tools, scene.random
     good, category = rng.choice(GOODS)
     order, customer = f"A-{20000 + scene.number}", f"c-{1000 + rng.randrange(9000)}"
@@ -70,7 +73,7 @@ def refund(scene: Scene, *, large: bool = False) -> Job:
         order_id=order, amount=amount,
     )  # fmt: skip
     writes = [issue]
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 or confirmed:
         note = f"We have refunded {amount} EUR for your {good}."
         writes.append(_step(tools["send_confirmation"], {"status": "sent"}, order_id=order, message=note))
     return Job(

@@ -61,6 +61,7 @@ class TaskTruth:
     crashed_runs: int = 0
     late_spans: int = 0
     redelivered_spans: int = 0
+    redelivered_tool_spans: int = 0
     double_instrumented: int = 0
 
     @property
@@ -137,6 +138,7 @@ class TaskTruth:
             "crashed_runs": self.crashed_runs,
             "late_spans": self.late_spans,
             "redelivered_spans": self.redelivered_spans,
+            "redelivered_tool_spans": self.redelivered_tool_spans,
             "double_instrumented": self.double_instrumented,
         }
         row |= {k: v for k, v in optional.items() if v}
@@ -179,6 +181,7 @@ class Totals:
                 "tool_calls": truth.tool_calls,
                 "late_spans": truth.late_spans,
                 "redelivered_spans": truth.redelivered_spans,
+                "redelivered_tool_spans": truth.redelivered_tool_spans,
                 "double_instrumented": truth.double_instrumented,
                 "crashed_runs": truth.crashed_runs,
             }

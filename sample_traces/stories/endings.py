@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sample_traces.jobs import export, job_for
+from sample_traces.jobs import export, job_for, refund
 from sample_traces.stories.plain import begin, conclude, fail, stated, use_all
 from sample_traces.tasks import TIMEOUT, Failure, Scene
 
@@ -73,6 +73,21 @@ def false_success_after_timeout(scene: Scene) -> None:
     run.truth.outcome, run.truth.evidence, run.truth.claimed = "unknown", "none", "success"
     run.say(job.answer)
     run.end(attributes={CLAIMED: "success"})
+
+
+def vanished(scene: Scene) -> None:
+    """The refund is paid, the message to the customer is refused, and nobody ever hears of that."""
+    job = refund(scene, confirmed=True)
+    issue, message = job.writes
+    run = begin(scene, job)
+    use_all(run, (*job.reads, issue))
+    run.use(message, failure=Failure("422", "Error: 422 the customer has no address"), seconds=0.3)
+    run.truth.finding("vanished_failure")
+    run.truth.may_find("false_success")
+    run.truth.really_done = False
+    run.truth.outcome, run.truth.evidence = "unknown", "none"
+    run.say(job.answer)
+    run.end()
 
 
 def uncertain(scene: Scene) -> None:

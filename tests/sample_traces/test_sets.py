@@ -227,7 +227,7 @@ def test_every_kind_is_there_and_more_than_once() -> None:
         "duplicate_action", "executed_without_approval", "false_success", "hung_call", "key_not_honoured",
         "key_reused", "loop", "lost", "missed_retry", "no_backoff", "non_retryable", "not_compensated",
         "plan_not_kept", "runaway_cost", "same_args_after_rejection", "synchronised", "unbounded",
-        "uncertain_outcome",
+        "uncertain_outcome", "vanished_failure",
     }  # fmt: skip
     assert {k: n for k, n in totals["findings"].items() if n >= 4}.keys() >= findings
     outcomes = {

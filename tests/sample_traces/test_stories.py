@@ -64,6 +64,12 @@ def test_model_repeat_uses_two_call_ids_in_one_trace_and_makes_two_things() -> N
         assert first["plain"]["gen_ai.tool.call.result"] != second["plain"]["gen_ai.tool.call.result"]
 
 
+def test_the_refund_desk_repeats_by_itself_only_in_its_bad_release() -> None:
+    versions = Counter(t["app_version"] for _, t in told("model_repeat") if t["agent"] == "refund_desk")
+    assert set(versions) == {"2.5.0"}
+    assert versions["2.5.0"] >= 5
+
+
 def test_retry_after_timeout_is_unknown_first_and_has_no_key() -> None:
     hidden = 0
     for _, task in told("retry_after_timeout"):
