@@ -47,8 +47,8 @@ MIX: dict[str, dict[Story, int]] = {
         repeats.crash_replay_with_key: 5, repeats.crash_inside_tool: 5, repeats.crash_before_write: 6,
         repeats.durable_resume: 5, repeats.seen_twice: 5, plain.second_request: 6,
         plain.second_request_with_history: 4, endings.model_down: 12,
-        endings.model_down_root_fine: 5, endings.false_success: 8, endings.false_success_after_timeout: 4, endings.vanished: 6,
-        endings.lost: 5, plain.slow: 6,
+        endings.model_down_root_fine: 5, endings.false_success: 8, endings.false_success_after_timeout: 4,
+        endings.vanished: 6, endings.lost: 5, plain.slow: 6,
     },
     SCHEDULING.name: {
         repeats.saga_compensated: 10, repeats.saga_uncompensated: 8, repeats.resume_reexecution: 6,
