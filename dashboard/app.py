@@ -1,6 +1,7 @@
 """The dashboard's entry point: `streamlit run dashboard/app.py`, started by `agent-slo dashboard`.
 
-Pages join by one line here.
+Pages join by one line here. They lie in `screens/` because Streamlit takes a folder named `pages` beside this file for
+its older kind of navigation, and a fresh server then opens a deep link such as /task?id=... past this file.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ st.set_page_config(page_title="agent-slo", page_icon=ICON, layout="wide")
 style()
 
 PAGES = [
-    st.Page("pages/overview.py", title="Overview", icon=":material/speed:", default=True),
-    st.Page("pages/tasks.py", title="Tasks", icon=":material/list:", url_path="tasks"),
-    st.Page("pages/task.py", title="Task", icon=":material/timeline:", url_path="task", visibility="hidden"),
+    st.Page("screens/overview.py", title="Overview", icon=":material/speed:", default=True),
+    st.Page("screens/tasks.py", title="Tasks", icon=":material/list:", url_path="tasks"),
+    st.Page(
+        "screens/task.py", title="Task", icon=":material/timeline:", url_path="task", visibility="hidden"
+    ),
 ]
 
 st.navigation(PAGES, position="top").run()

@@ -185,7 +185,7 @@ def _cell(value: Any) -> Any:
 
 def open_task(task_id: str) -> None:
     """Go to the page of one task."""
-    st.switch_page("pages/task.py", query_params={"id": task_id})
+    st.switch_page("screens/task.py", query_params={"id": task_id})
 
 
 def badge(word: str, colour: str, icon: str) -> None:

@@ -19,9 +19,9 @@ OpenPage = Callable[..., AppTest]
 
 @pytest.fixture
 def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenPage]:
-    """`open_page(data, "pages/tasks.py", id="x")` runs one page and returns it."""
+    """`open_page(data, "screens/tasks.py", id="x")` runs one page and returns it."""
 
-    def opened(data: Path, page: str = "pages/overview.py", **parameters: Any) -> AppTest:
+    def opened(data: Path, page: str = "screens/overview.py", **parameters: Any) -> AppTest:
         monkeypatch.setenv(DATA_VARIABLE, str(data))
         test = AppTest.from_file(str(APP), default_timeout=60)
         test.switch_page(page)

@@ -86,7 +86,8 @@ def test_the_page_shows_the_numbers_of_the_report(serve: Serve, watched: Watched
 
 def test_an_empty_folder_says_where_to_send(serve: Serve, watched: Watched, tmp_path: Path) -> None:
     watched.open(serve(write_folder(tmp_path / "data", derived=False)) + "/")
-    assert "Nothing has arrived yet" in watched.text()
+    watched.page.get_by_text("Nothing has arrived yet").wait_for()
+    watched.page.get_by_text("Or look at the samples first").wait_for()
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318" in watched.text()
     assert watched.outside == []
 

@@ -19,7 +19,7 @@ HOSTILE = Words(
 )
 
 
-@pytest.mark.parametrize("page", ["pages/overview.py", "pages/tasks.py", "pages/task.py"])
+@pytest.mark.parametrize("page", ["screens/overview.py", "screens/tasks.py", "screens/task.py"])
 def test_an_empty_folder_says_how_to_point_an_exporter_here(
     open_page: OpenPage, tmp_path: Path, page: str
 ) -> None:
@@ -29,7 +29,7 @@ def test_an_empty_folder_says_how_to_point_an_exporter_here(
     assert "agent-slo demo" in said
 
 
-@pytest.mark.parametrize("page", ["pages/overview.py", "pages/tasks.py", "pages/task.py"])
+@pytest.mark.parametrize("page", ["screens/overview.py", "screens/tasks.py", "screens/task.py"])
 def test_derived_tables_without_tasks_are_empty_too(open_page: OpenPage, tmp_path: Path, page: str) -> None:
     said = texts(open_page(write_folder(tmp_path / "data", tasks=0), page))
     assert "Nothing has arrived yet" in said
@@ -74,26 +74,26 @@ def test_overview_lists_the_newest_duplicates(open_page: OpenPage, tmp_path: Pat
 
 def test_tasks_are_narrowed_by_the_address(open_page: OpenPage, tmp_path: Path) -> None:
     data = write_folder(tmp_path / "data", tasks=12)
-    assert len(open_page(data, "pages/tasks.py").dataframe[0].value) == 12
-    only = open_page(data, "pages/tasks.py", outcome="lost")
+    assert len(open_page(data, "screens/tasks.py").dataframe[0].value) == 12
+    only = open_page(data, "screens/tasks.py", outcome="lost")
     assert list(only.dataframe[0].value["Task"]) == ["task-0005"]
     assert "1 task, newest first" in texts(only)
-    assert list(open_page(data, "pages/tasks.py", duplicate="true").dataframe[0].value["Task"]) == [
+    assert list(open_page(data, "screens/tasks.py", duplicate="true").dataframe[0].value["Task"]) == [
         "task-0010", "task-0005", "task-0000",
     ]  # fmt: skip
-    assert list(open_page(data, "pages/tasks.py", id="CONV-7").dataframe[0].value["Task"]) == ["task-0007"]
-    day = open_page(data, "pages/tasks.py", day=["2026-11-21", "2026-11-21"])
+    assert list(open_page(data, "screens/tasks.py", q="CONV-7").dataframe[0].value["Task"]) == ["task-0007"]
+    day = open_page(data, "screens/tasks.py", day=["2026-11-21", "2026-11-21"])
     assert len(day.dataframe[0].value) == 7
 
 
 @pytest.mark.parametrize("text", ["'", '"', "%", ";", "'; DROP TABLE tasks; --", "read_csv('/etc/passwd')"])
 def test_filter_text_is_data(open_page: OpenPage, tmp_path: Path, text: str) -> None:
-    test = open_page(write_folder(tmp_path / "data", tasks=3), "pages/tasks.py", id=text)
+    test = open_page(write_folder(tmp_path / "data", tasks=3), "screens/tasks.py", q=text)
     assert "No task passes these filters." in texts(test)
 
 
 def test_unknown_values_read_as_a_dash(open_page: OpenPage, tmp_path: Path) -> None:
-    frame = open_page(write_folder(tmp_path / "data", tasks=4), "pages/tasks.py").dataframe[0].value
+    frame = open_page(write_folder(tmp_path / "data", tasks=4), "screens/tasks.py").dataframe[0].value
     unpriced = frame[frame["Task"] == "task-0003"].iloc[0]
     assert unpriced["Cost"] == "—"
     assert unpriced["Duplicates"] == ""
@@ -101,7 +101,7 @@ def test_unknown_values_read_as_a_dash(open_page: OpenPage, tmp_path: Path) -> N
 
 
 def test_task_tells_the_verdict_with_rule_and_evidence(open_page: OpenPage, tmp_path: Path) -> None:
-    test = open_page(write_folder(tmp_path / "data", tasks=6), "pages/task.py", id="task-0005")
+    test = open_page(write_folder(tmp_path / "data", tasks=6), "screens/task.py", id="task-0005")
     said = texts(test)
     assert "Outcome: lost, inferred from the trace (rule stated_outcome)." in said
     assert "run 1: paused by rule root_ended; see span 0000000000000006" in said
@@ -113,7 +113,7 @@ def test_task_tells_the_verdict_with_rule_and_evidence(open_page: OpenPage, tmp_
 
 
 def test_an_unknown_task_is_said_and_not_rendered(open_page: OpenPage, tmp_path: Path) -> None:
-    test = open_page(write_folder(tmp_path / "data", tasks=1), "pages/task.py", id="<b>x</b>")
+    test = open_page(write_folder(tmp_path / "data", tasks=1), "screens/task.py", id="<b>x</b>")
     assert "No task has this id" in texts(test)
     assert test.text[-1].value == "<b>x</b>"
 
@@ -121,9 +121,9 @@ def test_an_unknown_task_is_said_and_not_rendered(open_page: OpenPage, tmp_path:
 def test_hostile_text_never_reaches_markdown_unescaped(open_page: OpenPage, tmp_path: Path) -> None:
     data = write_folder(tmp_path / "data", tasks=1, words=HOSTILE)
     for page, parameters in (
-        ("pages/overview.py", {}),
-        ("pages/tasks.py", {}),
-        ("pages/task.py", {"id": "task-0000"}),
+        ("screens/overview.py", {}),
+        ("screens/tasks.py", {}),
+        ("screens/task.py", {"id": "task-0000"}),
     ):
         test = open_page(data, page, **parameters)
         rendered = [str(e.value) for e in (*test.markdown, *test.caption, *test.title, *test.info)]

@@ -124,7 +124,7 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
             format_func=lambda outcome: words(OUTCOME_WORDS, outcome),
         )
         text = top[4].text_input(
-            "Id contains", key="id", bind="query-params", placeholder="task, trace or conversation id"
+            "Id contains", key="q", bind="query-params", placeholder="task, trace or conversation id"
         )
         with st.container(horizontal=True):
             duplicates = st.checkbox("Has an unprotected duplicate", key="duplicate", bind="query-params")

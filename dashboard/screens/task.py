@@ -32,7 +32,7 @@ Row = dict[str, Any]
 def show(reader: Answers) -> None:
     """Draw the page of the task named by `?id=`."""
     wanted = st.query_params.get("id", "")
-    st.page_link("pages/tasks.py", label="All tasks", icon=":material/arrow_back:")
+    st.page_link("screens/tasks.py", label="All tasks", icon=":material/arrow_back:")
     if not wanted:
         st.info("No task is named. Choose one in the list of tasks.")
         return
