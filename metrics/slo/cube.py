@@ -22,6 +22,7 @@ from metrics.slo.objective import THRESHOLD_SLIS, EventSource, Objective, TaskSo
 from metrics.slo.predicate import EVENT_COLUMNS, SqlWriter, columns_of
 
 Edge = tuple[datetime, datetime]
+Slice = tuple[int, int]
 _SIGNS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 _PARAMETER = re.compile(r"\$([a-z_][a-z0-9_]*)")
 
@@ -285,6 +286,23 @@ def slice_counts(
     return {int(r[0]): Counts(r[1], r[2], r[3], r[4], r[5], r[6]) for r in found}
 
 
-def slice_index(moment: datetime, slice_s: int) -> int:
-    """Number of the slice (since 1970 UTC) that holds `moment`."""
-    return int((moment - datetime(1970, 1, 1)) // timedelta(seconds=slice_s))
+def _slice(moment: datetime, width: int) -> int:
+    """Number of the slice of `width` seconds since 1970 UTC that holds `moment`."""
+    return int((moment - datetime(1970, 1, 1)) // timedelta(seconds=width))
+
+
+def slices_of(
+    objective: Objective, found: Mapping[int, Counts], start: datetime, end: datetime
+) -> list[Slice]:
+    """(good, n) of the slices that (start, end] touches; empty ones only when they mean something."""
+    width = objective.slice_s
+    assert width is not None
+    tick = timedelta(microseconds=1)
+    first, last = _slice(start + tick, width), _slice(end - tick, width)
+    # A slice that begins at `end` counts only for the event it may hold at that very moment.
+    last = max(last, _slice(end, width)) if _slice(end, width) in found else last
+    if objective.empty_slices == "ignore":
+        numbers = [i for i in sorted(found) if first <= i <= last]
+    else:
+        numbers = list(range(first, last + 1))
+    return [(found[i].good, found[i].n) if i in found else (0, 0) for i in numbers]

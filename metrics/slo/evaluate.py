@@ -15,7 +15,7 @@ from itertools import pairwise
 import duckdb
 
 from metrics.slo.arithmetic import budget
-from metrics.slo.cube import Counts, Cube, Edge, slice_counts, slice_index
+from metrics.slo.cube import Counts, Cube, Edge, slice_counts, slices_of
 from metrics.slo.objective import AlertPair, EventSource, Objective
 from metrics.slo.pairs import Count, choose, judge_all
 from metrics.slo.slices import ratio_timeslices, timeslices
@@ -217,9 +217,7 @@ def _slices(con: duckdb.DuckDBPyConnection, plan: _Plan, was_firing: Firing) -> 
     seconds = [s for s in sorted(plan.candidates() | {plan.window_s}) if s >= objective.slice_s]
 
     def measure(start: datetime, end: datetime) -> Measured:
-        first, last = slice_index(start, objective.slice_s or 1) + 1, slice_index(end, objective.slice_s or 1)
-        numbers = range(first, last + 1) if objective.empty_slices != "ignore" else found
-        part = [(found[i].good, found[i].n) if i in found else (0, 0) for i in numbers if first <= i <= last]
+        part = slices_of(objective, found, start, end)
         if objective.method == "Timeslices":
             good, n = timeslices(part, objective.slice_target or 1, objective.empty_slices)
             return Measured(good, n, None)
@@ -232,7 +230,7 @@ def _slices(con: duckdb.DuckDBPyConnection, plan: _Plan, was_firing: Firing) -> 
             return burn_of(measured.good, measured.n, objective)
         return Burn((1 - measured.sli) / budget(objective.target), measured.n, measured.n - measured.good)
 
-    whole = measure(plan.start - _seconds(objective.slice_s), plan.as_of)
+    whole = measure(plan.start, plan.as_of)
     counts = _total(found.values())
     pairs, left_out = _pairs(plan, counts)
     pairs = tuple(p for p in pairs if p.short_s >= objective.slice_s and p.long_s < plan.window_s)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import duckdb
 
 from metrics.slo.arithmetic import account, burn_rate
-from metrics.slo.cube import Cube, Edge, filled, run, slice_counts, slice_index
+from metrics.slo.cube import Cube, filled, run, slice_counts, slices_of
 from metrics.slo.objective import EventSource, Objective
 from metrics.slo.slices import ratio_timeslices, timeslices
 from metrics.slo.tables import replace_rows
@@ -155,22 +155,12 @@ def _row(objective: Objective, point: _Point, whole: tuple[int, int], step: tupl
 def _of_slices(
     con: duckdb.DuckDBPyConnection, objective: Objective, plan: Sequence[_Point]
 ) -> list[HistoryRow]:
-    width = objective.slice_s
-    assert width is not None
-    first = min(min(p.start, p.step_start) for p in plan)
-    counts = slice_counts(con, objective, first, plan[-1].at)
-
-    def part(edge: Edge) -> list[tuple[int, int]]:
-        low, high = (slice_index(e, width) for e in edge)
-        return [
-            (counts[i].good, counts[i].n) if i in counts else (0, 0)
-            for i in range(low, high + 1)
-            if i in counts or objective.empty_slices != "ignore"
-        ]
-
+    # One scan per point: a slice cut by the point must not hold what came after it.
     rows: list[HistoryRow] = []
     for point in plan:
-        whole, step = part((point.start, point.at)), part((point.step_start, point.at))
+        counts = slice_counts(con, objective, min(point.start, point.step_start), point.at)
+        whole = slices_of(objective, counts, point.start, point.at)
+        step = slices_of(objective, counts, point.step_start, point.at)
         if objective.method == "Timeslices":
             rule = objective.slice_target or 1, objective.empty_slices
             rows.append(_row(objective, point, timeslices(whole, *rule), timeslices(step, *rule)))

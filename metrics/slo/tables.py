@@ -33,19 +33,23 @@ def replace_rows(
     """Create `target` by `sql/<ddl>.sql` if needed and make `rows` (dataclasses `cls`) its content."""
     name = identifier(target)
     names = [f.name for f in dataclasses.fields(cls)]
-    con.execute("BEGIN")
+    columns = ", ".join(f'"{n}"' for n in names)
+    # A cursor of its own: the caller's connection may hold an unfinished result. Registered outside the
+    # transaction, because an aborted one cannot unregister.
+    cursor = con.cursor()
     try:
-        create(con, ddl, target)
-        con.execute(f"DELETE FROM {name}")
-        if rows:
-            table = pa.table({n: [getattr(r, n) for r in rows] for n in names})
-            columns = ", ".join(f'"{n}"' for n in names)
-            con.register("_slo_rows", table)
-            try:
-                con.execute(f"INSERT INTO {name} ({columns}) SELECT * FROM _slo_rows")
-            finally:
-                con.unregister("_slo_rows")
-        con.execute("COMMIT")
-    except BaseException:
-        con.execute("ROLLBACK")
-        raise
+        cursor.register("_slo_rows", pa.table({n: [getattr(r, n) for r in rows] for n in names}))
+        cursor.execute("BEGIN")
+        try:
+            create(cursor, ddl, target)
+            cursor.execute(f"DELETE FROM {name}")
+            if rows:
+                cursor.execute(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM _slo_rows")
+            cursor.execute("COMMIT")
+        except BaseException:
+            cursor.execute("ROLLBACK")
+            raise
+        finally:
+            cursor.unregister("_slo_rows")
+    finally:
+        cursor.close()
