@@ -76,7 +76,10 @@ def _bring_in(paths: Sequence[Path], sink: Sink, progress: Progress, bar: TaskID
         progress.update(bar, advance=size, rows=count(state.rows))
 
     return bring_in(
-        paths, sink, told=lambda line: progress.console.print(line, markup=False), progress=advance
+        paths,
+        sink,
+        told=lambda line: progress.console.print(line, markup=False, soft_wrap=True),
+        progress=advance,
     )
 
 

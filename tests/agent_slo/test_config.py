@@ -1,0 +1,128 @@
+"""agent-slo.yaml: found, checked, and wrong keys named with their line."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agent_slo.config import Config, load_config, parse_config, parse_size
+from agent_slo.errors import CommandError
+
+FILE = Path("agent-slo.yaml")
+
+
+def test_an_empty_file_gives_the_defaults() -> None:
+    assert parse_config("", FILE) == Config()
+    assert parse_config("# nothing\n", FILE) == Config()
+
+
+def test_every_section_of_the_documented_example_is_known() -> None:
+    config = parse_config(
+        """
+collector: {http: 127.0.0.1:14318, grpc: 127.0.0.1:14317, redaction: keep, max_request_bytes: 64MiB}
+dashboard: {port: 18501}
+conventions:
+  aliases: {task.id: agent_slo.task.id}
+tools:
+  issue_refund: {effect: write, key_fields: [order_id, amount], compensated_by: [cancel_refund], window: 24h,
+                 key_ttl: 24h, timeout: 30s, on_failure: escalate, retry: {max_attempts: 3}}
+  "get_*": {effect: read}
+results: {refused: ["^Error"]}
+tasks:
+  default: {quiet: 10m, deadline: 1h, human_deadline: null, unknown: bad-after-24h, gate_is_intervention: true}
+  refund: {match: {agent: refund_agent}, deadline: 2h}
+policies:
+  approvals: [{tool: issue_refund, above: {amount: 500}}]
+objectives: [slo/*.yaml]
+prices: [{model: house-model, input: 1, output: 2}]
+maintenance: []
+exclude: {environments: [test, eval, replay]}
+service_hours: {}
+""",
+        FILE,
+    )
+    assert config.collector.http == "127.0.0.1:14318"
+    assert config.collector.max_request_bytes == 64 << 20
+    assert config.tasks["default"].quiet == timedelta(minutes=10)
+    assert config.price_overrides()[0].model == "house-model"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("colector: {}\n", "agent-slo.yaml:1: unknown key 'colector'; did you mean 'collector'?"),
+        ("collector:\n  htpp: x\n", "agent-slo.yaml:2: unknown key 'collector.htpp'; did you mean 'http'?"),
+        (
+            "tools:\n  a:\n    efect: read\n",
+            "agent-slo.yaml:3: unknown key 'tools.a.efect'; did you mean 'effect'?",
+        ),
+        (
+            "tools:\n  a:\n    zzz: 1\n",
+            "agent-slo.yaml:3: unknown key 'tools.a.zzz'; known keys: effect, key_fields",
+        ),
+        (
+            "policies:\n  approvals:\n    - {tol: x, tool: y}\n",
+            "agent-slo.yaml:3: unknown key 'policies.approvals.0.tol'",
+        ),
+        ("tasks:\n  default: {quiet: 0}\n", "agent-slo.yaml:2: tasks.default.quiet: 0 is no duration"),
+        ("collector: {http: nowhere}\n", "agent-slo.yaml:1: collector.http: 'nowhere' is no address"),
+        ("collector: {redaction: redact}\n", "agent-slo.yaml:1: collector.redaction: input should be 'keep'"),
+        ("prices: [{modle: x}]\n", "agent-slo.yaml:1: prices: entry 1, "),
+        ("a: [\n", "agent-slo.yaml:2: not valid YAML"),
+        ("- 1\n", "agent-slo.yaml:1: expected `key: value` sections"),
+        ("tools: {}\ntools: {}\n", "agent-slo.yaml:2: 'tools' is written twice"),
+    ],
+)
+def test_a_fault_names_file_line_and_remedy(text: str, line: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse_config(text, FILE)
+    assert line in str(caught.value)
+
+
+def test_all_faults_are_named_at_once() -> None:
+    with pytest.raises(CommandError) as caught:
+        parse_config("tols: {}\ntaks: {}\n", FILE)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_the_file_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, data = tmp_path / "work", tmp_path / "data"
+    work.mkdir()
+    data.mkdir()
+    monkeypatch.chdir(work)
+    assert load_config(None, data).path is None
+    (work / "agent-slo.yaml").write_text("dashboard: {port: 1111}\n")
+    assert load_config(None, data).config.dashboard.port == 1111
+    (data / "agent-slo.yaml").write_text("dashboard: {port: 2222}\n")
+    assert load_config(None, data).config.dashboard.port == 2222
+    named = tmp_path / "named.yaml"
+    named.write_text("dashboard: {port: 3333}\n")
+    assert load_config(named, data).config.dashboard.port == 3333
+    with pytest.raises(CommandError, match="no such configuration file"):
+        load_config(tmp_path / "missing.yaml", data)
+
+
+def test_objective_patterns_are_relative_to_the_file_and_must_match(tmp_path: Path) -> None:
+    (tmp_path / "slo").mkdir()
+    (tmp_path / "slo" / "a.yaml").write_text("")
+    config = tmp_path / "agent-slo.yaml"
+    config.write_text("objectives: [slo/*.yaml]\n")
+    assert load_config(config, tmp_path).objective_files() == [tmp_path / "slo" / "a.yaml"]
+    config.write_text(f"objectives: ['{tmp_path}/slo/*.yaml']\n")
+    assert load_config(config, tmp_path).objective_files() == [tmp_path / "slo" / "a.yaml"]
+    config.write_text("objectives: [slos/*.yaml]\n")
+    with pytest.raises(CommandError, match="no file matches 'slos/"):
+        load_config(config, tmp_path).objective_files()
+
+
+@pytest.mark.parametrize(("text", "size"), [(1024, 1024), ("64MiB", 64 << 20), ("5 KB", 5000), ("7", 7)])
+def test_sizes(text: object, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5MiB", "64 parsecs", True, 0])
+def test_what_is_no_size_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match="is no size"):
+        parse_size(text)
