@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import random
 from collections.abc import Callable
@@ -90,10 +91,11 @@ class OtlpHttp:
         content_type = headers.get(b"content-type", b"").decode("latin-1").split(";")[0].strip().lower()
         encoding = _ENCODINGS.get(content_type)
         label = signal or "metrics"
+        incoming = _Body(receive)
         try:
             self._admit(scope["method"], headers, content_type, encoding)
             assert encoding is not None
-            outcome = await self._take(signal, encoding, headers, receive)
+            outcome = await self._take(signal, encoding, headers, incoming)
             body = answers.success(label, encoding, outcome.rejected)
             await _respond(send, 200, body, CONTENT_TYPE[encoding], {})
             self.counters.add("requests", transport="http", signal=label, answer="200")
@@ -101,7 +103,7 @@ class OtlpHttp:
             self.counters.add("requests", transport="http", signal=label, answer=str(r.status))
             error_encoding: Encoding = encoding or "json"
             body = answers.error(r.status, r.message, error_encoding)
-            await _respond(send, r.status, body, CONTENT_TYPE[error_encoding], r.headers, drain=receive)
+            await _respond(send, r.status, body, CONTENT_TYPE[error_encoding], r.headers, drain=incoming)
 
     def _admit(
         self, method: str, headers: dict[bytes, bytes], content_type: str, encoding: Encoding | None
@@ -130,7 +132,7 @@ class OtlpHttp:
             )
 
     async def _take(
-        self, signal: Signal | None, encoding: Encoding, headers: dict[bytes, bytes], receive: Receive
+        self, signal: Signal | None, encoding: Encoding, headers: dict[bytes, bytes], incoming: _Body
     ) -> Outcome:
         compression = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
         if compression not in ("", "identity", "gzip", "x-gzip", "deflate"):
@@ -152,13 +154,8 @@ class OtlpHttp:
             body = bytearray()
             try:
                 async with asyncio.timeout(_BODY_SECONDS):
-                    more = True
-                    while more:
-                        message = await receive()
-                        if message["type"] == "http.disconnect":
-                            raise Refusal(400, "the sender went away")
-                        body += message.get("body", b"")
-                        more = message.get("more_body", False)
+                    while incoming.more:
+                        body += await incoming.read()
                         if len(body) > self.max_bytes:
                             raise self._too_large()
                         if len(body) > held:
@@ -195,10 +192,9 @@ class OtlpHttp:
         try:
             if len(data) <= _INFLATE_INLINE:
                 # Small as sent is not small inside: a stream that grows is handed to a thread.
-                try:
-                    return inflate(data, compression, 16 * _INFLATE_INLINE)
-                except TooLarge:
-                    pass
+                limit = min(16 * _INFLATE_INLINE, self.max_bytes)
+                with contextlib.suppress(TooLarge):
+                    return inflate(data, compression, limit)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._inflaters, inflate, data, compression, self.max_bytes)
         except BadRequest as e:
@@ -212,6 +208,23 @@ class OtlpHttp:
     def _full(self, what: str) -> Refusal:
         self.counters.add("refused", reason=f"queue_{what}")
         return busy("the collector is behind: send again")
+
+
+class _Body:
+    """The request body piece by piece; `more` is False once it was read to its end."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.more = True
+
+    async def read(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.more = False
+            raise Refusal(400, "the sender went away")
+        self.more = message.get("more_body", False)
+        piece: bytes = message.get("body", b"")
+        return piece
 
 
 class _Export:
@@ -235,7 +248,7 @@ async def _respond(
     body: bytes,
     content_type: str,
     headers: dict[str, str],
-    drain: Receive | None = None,
+    drain: _Body | None = None,
 ) -> None:
     """Send an answer. With `drain` the rest of the request is read and thrown away before the end, since
     closing a socket with unread data would destroy the answer on its way."""
@@ -247,19 +260,17 @@ async def _respond(
             "headers": [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()],
         }
     )
-    await send({"type": "http.response.body", "body": body, "more_body": drain is not None})
-    if drain is None:
+    more = drain is not None and drain.more
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+    if drain is None or not more:
         return
     seen = 0
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
-            more = True
-            while more and seen < _DRAIN_BYTES:
-                message = await drain()
-                seen += len(message.get("body", b""))
-                more = message["type"] == "http.request" and message.get("more_body", False)
-    except TimeoutError:
-        pass  # a slow sender has its answer; the connection is closed under it
+            while drain.more and seen < _DRAIN_BYTES:
+                seen += len(await drain.read())
+    except (TimeoutError, Refusal):
+        pass  # a slow sender has its answer, one that went away needs none
     await send({"type": "http.response.body", "body": b""})
 
 

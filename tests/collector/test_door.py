@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+import pyarrow as pa
+import pytest
+
+from collector.decode import decode
+from collector.serve import Collector
+from tests.collector.conftest import StartCollector
+from tests.collector.requests import body
+
+
+def door_client(collector: Collector) -> httpx.Client:
+    door = json.loads(collector.store.folder.door_file.read_text())
+    return httpx.Client(
+        base_url=door["door"],
+        headers={"authorization": f"Bearer {door['token']}"},
+        trust_env=False,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def door(collector: Collector) -> Iterator[httpx.Client]:
+    with door_client(collector) as client:
+        yield client
+
+
+def ask(client: httpx.Client, sql: str, params: Any = None) -> pa.Table:
+    answer = client.post("/sql", json={"sql": sql, "params": params})
+    assert answer.status_code == 200, answer.text
+    return pa.ipc.open_stream(answer.content).read_all()
+
+
+def test_the_door_file_is_private_and_goes_with_the_collector(
+    start_collector: StartCollector, tmp_path: Path
+) -> None:
+    collector = start_collector(grpc="127.0.0.1:0")
+    path = tmp_path / "data" / "door.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    content = json.loads(path.read_text())
+    assert (content["http"], content["grpc"]) == (str(collector.http), str(collector.grpc))
+    assert {"door", "token", "pid", "version"} <= set(content)
+    collector.stop()
+    assert not path.exists()
+
+
+def test_a_select_with_parameters(door: httpx.Client, collector: Collector) -> None:
+    batch = decode("traces", "protobuf", body(3)).batch
+    collector.store.append(batch)
+    assert ask(door, "SELECT count(*) AS n FROM spans WHERE service = ?", ["bot"]).to_pylist() == [{"n": 3}]
+    named = ask(door, "SELECT $a + 1 AS x, $b AS y", {"a": 1, "b": "it's"})
+    assert named.to_pylist() == [{"x": 2, "y": "it's"}]
+    assert ask(door, "DESCRIBE spans").num_rows == 20
+    assert ask(door, "FROM spans LIMIT 0").column_names[:2] == ["seq", "received_at"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT 1; SELECT 2", "2 statements"),
+        ("", "0 statements"),
+        ("CREATE TABLE x (a INTEGER)", "only SELECT"),
+        ("COPY spans TO 'x.csv'", "only SELECT"),
+        ("ATTACH 'x.duckdb'", "only SELECT"),
+        ("PRAGMA database_list", "only SELECT"),
+        ("SET threads = 1", "only SELECT"),
+        ("DELETE FROM spans", "only SELECT"),
+        ("CALL pragma_version()", "only SELECT"),
+        ("INSERT INTO spans_000001.spans (seq) VALUES (1)", "only SELECT"),
+        ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
+        ("SELECT * FROM '/etc/hostname'", "Error"),
+        ("SELECT * FROM read_csv('http://127.0.0.1/x')", "Error"),
+        ("SELECT * FROM nonesuch", "nonesuch"),
+        ("SELEC 1", "syntax error"),
+    ],
+)
+def test_anything_else_is_refused(door: httpx.Client, sql: str, message: str) -> None:
+    answer = door.post("/sql", json={"sql": sql})
+    assert answer.status_code == 400
+    assert message in answer.json()["error"]
+
+
+def test_a_select_that_writes_is_refused(door: httpx.Client, collector: Collector) -> None:
+    collector.store.append(decode("traces", "protobuf", body(2)).batch)
+    sql = "WITH x AS (DELETE FROM spans_000001.spans RETURNING seq) SELECT * FROM x"
+    assert door.post("/sql", json={"sql": sql}).status_code == 400
+    assert ask(door, "SELECT count(*) AS n FROM spans").to_pylist() == [{"n": 2}]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"sql": 5}', b'{"sql": "SELECT 1", "params": 5}', b"\xff"]
+)
+def test_malformed_questions(door: httpx.Client, content: bytes) -> None:
+    answer = door.post("/sql", content=content)
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+
+
+def test_no_token_no_answer(door: httpx.Client) -> None:
+    for header in ("", "Bearer", "Bearer wrong"):
+        answer = door.post("/sql", json={"sql": "SELECT 1"}, headers={"authorization": header})
+        assert answer.status_code == 401
+
+
+def test_limits(start_collector: StartCollector) -> None:
+    collector = start_collector(query_seconds=0.5, query_rows=1000, query_bytes=1_000_000)
+    with door_client(collector) as door:
+        runaway = (
+            "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range * b.range) % 7 = 1"
+        )
+        answer = door.post("/sql", json={"sql": runaway})
+        assert (answer.status_code, "stopped after 0.5 s" in answer.json()["error"]) == (400, True)
+        answer = door.post("/sql", json={"sql": "SELECT * FROM range(1001)"})
+        assert (answer.status_code, "more than 1000 rows" in answer.json()["error"]) == (400, True)
+        answer = door.post("/sql", json={"sql": "SELECT repeat('x', 10000) AS t FROM range(500)"})
+        assert (answer.status_code, "more than 1000000 bytes" in answer.json()["error"]) == (400, True)
+        assert ask(door, "SELECT * FROM range(1000)").num_rows == 1000
+
+
+def test_too_many_waiting_queries_are_refused(
+    start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collector.door._WAITING_PER_SLOT", 0)
+    collector = start_collector(query_concurrency=1, query_seconds=3)
+    slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range * b.range) % 7 = 1"
+    with door_client(collector) as door, door_client(collector) as other:
+        first = threading.Thread(target=lambda: door.post("/sql", json={"sql": slow}))
+        first.start()
+        while first.is_alive() and not _busy(collector):
+            time.sleep(0.01)
+        answer = other.post("/sql", json={"sql": "SELECT 1"})
+        first.join()
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert other.post("/sql", json={"sql": "SELECT 1"}).status_code == 200
+
+
+def test_memory_pressure_interrupts_queries_and_the_commit_is_tried_again(
+    collector: Collector, door: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range * b.range) % 7 = 1"
+    answers: list[httpx.Response] = []
+    query = threading.Thread(target=lambda: answers.append(door.post("/sql", json={"sql": slow})))
+    store = collector.store
+    commit, tries = store._commit, []
+
+    def fail_once(*parts: Any) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise duckdb.OutOfMemoryException("no memory")
+        commit(*parts)
+
+    monkeypatch.setattr(store, "_commit", fail_once)
+    query.start()
+    pressure = store.on_memory_pressure
+    assert pressure is not None
+    while query.is_alive() and not tries:
+        with store.reader() as con:
+            running = con.execute("SELECT 1").fetchone()
+        assert running == (1,)
+        if _busy(collector):
+            assert store.append(decode("traces", "protobuf", body(1)).batch) == 1
+    query.join()
+    assert len(tries) == 2
+    assert (answers[0].status_code, "needed the memory" in answers[0].json()["error"]) == (400, True)
+
+
+def _busy(collector: Collector) -> bool:
+    """Whether a query of the door runs."""
+    pressure = collector.store.on_memory_pressure
+    door = getattr(pressure, "__self__", None)
+    return bool(door is not None and door._running)
