@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 from typing import Any
 
 import orjson
@@ -122,6 +123,47 @@ def without(text: str | None, names: frozenset[str]) -> str | None:
     if not rest or len(rest) == len(value):
         return text
     return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+_MOMENTS = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b1\d{9,18}(?:\.\d+)?\b"
+)
+_NAMED = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_.-]*|\b[a-z]{2,5}_[A-Za-z0-9]{6,}\b")
+_ID_KEY = re.compile(r"(?:^|_|-)(?:id|uuid|ref|reference|number|no|key|code|confirmation|ticket)$|[a-z](?:Id|Uuid|Ref|Number|Key|Code)$")
+_WHOLE_FLOAT = re.compile(r"^(\d+)\.0+$")
+
+
+def entities(result: str | None, arguments: str | None) -> list[str]:
+    """Return what a result names that the arguments did not: entity ids, counters, balances.
+
+    `arguments`: canonical JSON text. Points in time are left out, and so is every word that repeats an argument:
+    `refunded 500 for A-1` names nothing new when 500 and A-1 were asked for.
+    """
+    if not result:
+        return []
+    asked = leaves(arguments)
+    known = {word for leaf in asked for word in _NAMED.findall(leaf)}
+    found = {word: None for word in _named_by_key(parse(result)) if word not in asked}
+    for word in _NAMED.findall(_MOMENTS.sub(" ", result)):
+        plain = _WHOLE_FLOAT.sub(r"\1", word.strip("-_.")) or word
+        if plain not in known and not any(len(part) > 1 and part in plain for part in known):
+            found[plain] = None
+    return list(found)
+
+
+def _named_by_key(value: Any, key: str = "") -> list[str]:
+    """Return the texts that stand under a key which says that they are an id."""
+    if isinstance(value, dict):
+        return [word for name, item in value.items() for word in _named_by_key(item, str(name))]
+    if isinstance(value, list):
+        return [word for item in value for word in _named_by_key(item, key)]
+    return [value.strip()] if isinstance(value, str) and value.strip() and _ID_KEY.search(key) else []
+
+
+def entities_column(results: pa.ChunkedArray, arguments: pa.ChunkedArray) -> pa.Array:
+    """Vectorised `entities` for DuckDB: VARCHAR, VARCHAR -> VARCHAR[]."""
+    pairs = zip(results.to_pylist(), arguments.to_pylist(), strict=True)
+    return pa.array([entities(result, asked) for result, asked in pairs], pa.list_(pa.string()))
 
 
 def canonical_column(column: pa.ChunkedArray) -> pa.Array:

@@ -11,7 +11,7 @@ from metrics.conventions import words
 
 
 def register(con: duckdb.DuckDBPyConnection) -> None:
-    """Register `canonical_arguments`, `argument_leaves`, `without_free_text` and `read_messages` on the instance."""
+    """Register `canonical_arguments`, `argument_leaves`, `result_entities`, `without_free_text` and `read_messages` on the instance."""
     free_text = frozenset(words()["free_text"])
 
     def without_free_text(column: pa.ChunkedArray) -> pa.Array:
@@ -21,6 +21,7 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
     listed = [
         ("canonical_arguments", canonical.canonical_column, [VARCHAR], VARCHAR),
         ("argument_leaves", canonical.leaves_column, [VARCHAR], texts),
+        ("result_entities", canonical.entities_column, [VARCHAR, VARCHAR], texts),
         ("without_free_text", without_free_text, [VARCHAR], VARCHAR),
         ("read_messages", messages.read_column, [VARCHAR] * 5, duckdb.type(messages.SQL_TYPE)),
     ]

@@ -30,6 +30,7 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Co
     verbs += [(word, effect, True) for word, effect in _pairs(known["weak_verbs"])]
     _table(con, "verbs", "word VARCHAR, effect VARCHAR, weak BOOLEAN", verbs)
     _table(con, "escalation_words", "word VARCHAR", _column(known["escalation_words"]))
+    _table(con, "handover_words", "word VARCHAR", _column(known["handover_words"]))
     control = [(w, "verb") for w in known["control"]["verbs"]] + [(w, "word") for w in known["control"]["words"]]
     _table(con, "control_words", "word VARCHAR, kind VARCHAR", control)
     _table(con, "inverse_verbs", "word VARCHAR", _column(known["inverse_verbs"]))

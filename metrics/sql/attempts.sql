@@ -43,7 +43,7 @@ SELECT
   list_filter([e.span_id, r.earlier_span_id, split_part(u.by_attempt, '/', 2), CASE WHEN r.duplicate IS NULL THEN s.witness END], lambda i: i <> '') AS evidence,
   make_timestamp(e.start_ns // 1000) AS started_at,
   CASE WHEN e.end_ns IS NOT NULL THEN make_timestamp(e.end_ns // 1000) END AS ended_at,
-  e.error_class, e.result, e.decision, e.start_ns
+  e.error_class, e.result, e.decision, e.start_ns, e.leaves
 FROM executions e
 LEFT JOIN repeats r USING (attempt_id)
 LEFT JOIN undone u USING (attempt_id)

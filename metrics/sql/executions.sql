@@ -20,7 +20,7 @@ told AS (
          WHEN c.effect_stated IS NOT NULL THEN 'stated'
          WHEN k.guessed_effect IS NOT NULL THEN 'guessed'
          ELSE 'unknown' END AS class_source,
-    k.is_inverse, k.key_fields, k.compensated_by, k.window_s, k.key_ttl_s,
+    k.is_inverse, k.hands_over, k.key_fields, k.compensated_by, k.window_s, k.key_ttl_s,
     concat_ws(' ', c.error_class, c.error_message, left(c.result, 300)) AS words
   FROM calls c
   JOIN tool_classes k USING (tool)
@@ -28,7 +28,7 @@ told AS (
 )
 SELECT
   trace_id || '/' || span_id AS attempt_id,
-  span_id, trace_id, run_id, task_id, intent, run_position, tool, effect_class, class_source, is_inverse,
+  span_id, trace_id, run_id, task_id, intent, run_position, tool, effect_class, class_source, is_inverse, hands_over,
   effect_class IN ('write', 'idempotent_write') AS is_side_effect,
   arguments, idempotency_key, call_id, attempt_no, result, error_class, decision, decision_arguments, compensates, level, required_level,
   compensated_by, window_s, key_ttl_s, start_ns, coalesce(end_ns, start_ns) AS last_ns, end_ns,
@@ -57,13 +57,7 @@ SELECT
     ELSE md5(concat_ws('|', tool, arguments))
   END AS args_key,
   CASE WHEN effect_class IN ('write', 'idempotent_write') THEN md5(concat_ws('|', tool, without_free_text(arguments))) END AS loose_key,
-  CASE WHEN effect_class IN ('write', 'idempotent_write') THEN argument_leaves(arguments) ELSE []::VARCHAR[] END AS leaves,
-  -- words with a digit in the result that are not the arguments again and no points in time: ids, counters, balances
-  CASE WHEN effect_class IN ('write', 'idempotent_write') THEN
-    list_distinct(list_filter(
-      regexp_extract_all(
-        regexp_replace(result, '\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?(\.\d+)?(Z|[+-]\d{2}:?\d{2})?)?|\b\d{1,2}:\d{2}(:\d{2})?\b|\b1\d{9,12}(\.\d+)?\b', ' ', 'g'),
-        '[A-Za-z0-9_-]*\d[A-Za-z0-9_.-]*'),
-      lambda w: NOT contains(coalesce(arguments, ''), w)))
-  ELSE []::VARCHAR[] END AS entities
+  argument_leaves(arguments) AS leaves,
+  -- what the result names that the arguments did not: entity ids, counters, balances
+  CASE WHEN effect_class IN ('write', 'idempotent_write') THEN result_entities(result, arguments) ELSE []::VARCHAR[] END AS entities
 FROM told

@@ -2,13 +2,15 @@
 -- Inputs: runs, task_runs, attempts, executions, steps.
 -- A pause is one moment however many calls wait in it; what became of it is read from what is stated, else from what the
 -- next runs did with the waiting calls.
-WITH pauses AS (
+WITH placed AS (
   SELECT
-    t.task_id, r.run_id, r.ended_at AS requested_at, r.open_calls, r.evidence, r.rule, t.position,
+    t.task_id, r.run_id, r.verdict, r.ended_at AS requested_at, r.open_calls, r.evidence, r.rule, t.position,
     lead(r.started_at) OVER (PARTITION BY t.task_id ORDER BY t.position) AS resumed_at
   FROM runs r
   JOIN task_runs t USING (run_id)
-  WHERE r.verdict = 'paused'
+),
+pauses AS (
+  SELECT * EXCLUDE (verdict) FROM placed WHERE verdict = 'paused'
 ),
 next_runs AS (
   SELECT p.run_id AS paused_run, min(t.position) AS position
@@ -104,16 +106,18 @@ in_process AS (
   JOIN task_runs t USING (run_id)
   WHERE s.decision IS NOT NULL AND NOT s.same_tool_above
     AND NOT EXISTS (SELECT 1 FROM approvals a WHERE a.task_id = t.task_id AND list_contains(a.evidence, s.span_id))
+    AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.trace_id = s.trace_id AND e.span_id = s.span_id AND e.effect_class = 'escalate')
 ),
 escalations AS (
   SELECT
     e.task_id, e.run_id, 'escalation' AS kind, e.decision, e.level, e.required_level, e.tool,
     make_timestamp(e.start_ns // 1000) AS requested_at,
-    NULL::TIMESTAMP AS decided_at,
+    -- a hand-over is told and done with; a question is over when the tool brings the answer
+    CASE WHEN e.decision IS NOT NULL AND e.decision <> 'took_over' AND e.end_ns IS NOT NULL THEN make_timestamp(e.end_ns // 1000) END AS decided_at,
     [e.span_id] AS evidence,
     e.span_id
   FROM executions e
-  WHERE e.effect_class = 'escalate' AND e.disposition = 'executed' AND e.decision IS NULL AND e.outcome <> 'refused'
+  WHERE e.effect_class = 'escalate' AND e.disposition = 'executed' AND e.outcome <> 'refused'
     -- one hand-over, said twice in a row, is one moment
     AND NOT EXISTS (
       SELECT 1 FROM executions b

@@ -18,7 +18,7 @@ WITH keyed AS (
   UNION
   -- runs without any conversation: the same words to the same agent within the hour (see links.sql)
   SELECT trace_id,
-    'input:' || md5(concat_ws('|', service, agent, user_text)) || ':' || (start_ns // 3600000000000 + unnest([0, 1]))::VARCHAR
+    'input:' || md5(concat_ws('|', service, user_text)) || ':' || (start_ns // 3600000000000 + unnest([0, 1]))::VARCHAR
   FROM new_steps
   WHERE user_text IS NOT NULL
 )

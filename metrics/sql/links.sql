@@ -26,7 +26,7 @@ ordered AS (
   WINDOW
     talk AS (PARTITION BY conversation_id ORDER BY start_ns, run_id),
     same_words AS (PARTITION BY conversation_id, user_text ORDER BY start_ns, run_id),
-    same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, agent, user_text ORDER BY start_ns, run_id)
+    same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, user_text ORDER BY start_ns, run_id)
 ),
 calls AS (
   SELECT run_id, unnest(list_transform(open_calls, lambda c: c.id)) AS call_id, 'open' AS kind FROM r
@@ -58,7 +58,8 @@ links AS (
   FROM ordered
   WHERE conversation_id IS NOT NULL AND user_text IS NOT NULL AND same_input_open AND start_ns >= same_input_last_ns
   UNION ALL
-  -- runtimes that export no conversation id: the same words to the same agent within the hour of a run that lost its root
+  -- runtimes that export no conversation id: the same words to the same agent within the hour of a run that lost its
+  -- root (and with it, in some, the agent's name)
   SELECT run_id, repeated_input, 'join.same_input_after_crash'
   FROM ordered
   WHERE conversation_id IS NULL AND user_text IS NOT NULL AND repeated_input_open
@@ -72,5 +73,6 @@ WHERE a.start_ns <= b.start_ns
   -- what the sender states outranks what we infer
   AND NOT coalesce(a.task_id_stated <> b.task_id_stated, false)
   AND (l.rule IN ('join.stated_task_id', 'join.invocation_id') OR NOT coalesce(a.conversation_id <> b.conversation_id, false))
+  AND (l.rule <> 'join.same_input_after_crash' OR NOT coalesce(a.agent <> b.agent, false))
   -- the same input id is the evidence of a redelivery; two different ones are evidence of two requests
   AND (l.rule NOT IN ('join.same_input_after_open_run', 'join.same_input_after_crash') OR NOT coalesce(a.input_id <> b.input_id, false))

@@ -45,7 +45,9 @@ graded AS (
     CASE
       WHEN effect_class = 'idempotent_write' THEN 'none'
       WHEN outcome <> 'ok' OR earlier_outcome <> 'ok' THEN 'possible'
-      WHEN list_has_any(entities, earlier_entities) THEN 'none'
+      -- the same answer naming the same new entity (letters and digits, or a long number; a count of 1 names nothing)
+      WHEN result = earlier_result AND len(list_filter(entities, lambda w: regexp_matches(w, '^(.*[A-Za-z].*|\d{4,})$') AND length(w) > 2)) > 0 THEN 'none'
+      WHEN list_has_any(entities, earlier_entities) THEN 'possible'
       WHEN len(entities) > 0 AND len(earlier_entities) > 0 THEN 'proven'
       ELSE 'possible'
     END AS effect,

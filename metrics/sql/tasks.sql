@@ -69,7 +69,7 @@ calls AS (
   GROUP BY t.task_id
 ),
 attempted AS (
-  SELECT task_id, count(*) AS tool_calls FROM attempts GROUP BY task_id
+  SELECT task_id, count(*) AS attempts, count(*) FILTER (WHERE disposition <> 'pending') AS tool_calls FROM attempts GROUP BY task_id
 ),
 -- a side effect whose last try was refused or is unknown, and no later call of that tool that went well
 loose_ends AS (
@@ -90,8 +90,29 @@ unwitnessed AS (
     AND NOT EXISTS (SELECT 1 FROM tool_classes k WHERE k.tool = r.call.name AND coalesce(k.configured_effect, k.guessed_effect) IN ('read', 'control'))
   GROUP BY t.task_id
 ),
+-- the agent gave the work to a person, and did nothing to the outside world after it
+handed AS (
+  SELECT t.task_id, min(e.span_id) AS span_id
+  FROM task_runs t
+  JOIN last_run l ON l.run_id = t.run_id
+  JOIN executions e ON e.run_id = t.run_id
+  WHERE e.effect_class = 'escalate' AND e.disposition = 'executed' AND e.outcome = 'ok'
+    AND (e.decision = 'took_over' OR (e.hands_over AND e.decision IS NULL))
+    AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.run_id = e.run_id AND x.is_side_effect AND x.disposition = 'executed' AND x.start_ns > e.start_ns)
+  GROUP BY t.task_id
+),
+-- a person said yes, and nothing was done
+approved AS (
+  SELECT i.task_id
+  FROM interventions i
+  WHERE i.kind = 'approval' AND i.decision IN ('approved', 'edited') AND i.tool IS NOT NULL
+    AND NOT EXISTS (
+      SELECT 1 FROM attempts a
+      WHERE a.task_id = i.task_id AND a.tool = i.tool AND a.disposition = 'executed' AND (a.ended_at IS NULL OR a.ended_at >= i.requested_at))
+  GROUP BY i.task_id
+),
 humans AS (
-  SELECT task_id, count(*) AS interventions, sum(wait_s) FILTER (WHERE kind = 'approval' AND wait_s > 0) AS human_wait_s
+  SELECT task_id, count(*) AS interventions, sum(wait_s) FILTER (WHERE wait_s > 0) AS human_wait_s
   FROM interventions
   GROUP BY task_id
 ),
@@ -104,11 +125,15 @@ timed AS (
     make_timestamp(w.start_ns // 1000) AS started_at,
     CASE WHEN w.deadline_s IS NOT NULL THEN make_timestamp(w.start_ns // 1000) + to_microseconds((w.deadline_s * 1e6)::BIGINT)
       ELSE make_timestamp(w.last_ns // 1000) + to_seconds(l.rule_deadline_s) END AS deadline_at,
+    v.span_id AS handed_span_id,
+    p.task_id IS NOT NULL AS approved_open,
     o.n AS loose, o.span_id AS loose_span_id, x.span_id AS unwitnessed_span_id
   FROM whole w
   JOIN last_run l USING (task_id)
   JOIN first_run f USING (task_id)
   LEFT JOIN evaluation_labels e ON e.word = w.evaluation
+  LEFT JOIN handed v USING (task_id)
+  LEFT JOIN approved p USING (task_id)
   LEFT JOIN loose_ends o USING (task_id)
   LEFT JOIN unwitnessed x USING (task_id)
 ),
@@ -125,15 +150,19 @@ decided AS (
         CASE WHEN human_deadline_s IS NOT NULL AND getvariable('as_of') >= run_ended_at + to_seconds(human_deadline_s) THEN 'lost' ELSE 'waiting_human' END
       WHEN verdict = 'failed' THEN 'failed'
       WHEN verdict = 'aborted' THEN 'unknown'
+      WHEN handed_span_id IS NOT NULL THEN 'handed_over'
+      WHEN loose > 0 OR unwitnessed_span_id IS NOT NULL OR approved_open THEN 'unknown'
       WHEN claimed = 'failure' THEN 'failed'
-      WHEN loose > 0 OR unwitnessed_span_id IS NOT NULL THEN 'unknown'
       WHEN NOT answered THEN 'unknown'
       ELSE 'completed'
     END AS outcome,
     CASE
       WHEN outcome_stated IS NOT NULL THEN 'stated'
       WHEN verdict IN ('ended', 'failed', 'aborted') AND evaluated IS NOT NULL THEN 'evaluated'
-      WHEN verdict = 'aborted' OR (verdict = 'ended' AND coalesce(claimed, '') <> 'failure' AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR NOT answered)) THEN 'none'
+      WHEN verdict IN ('running', 'paused') OR (verdict = 'crashed' AND getvariable('as_of') < deadline_at) THEN 'none'
+      WHEN verdict = 'aborted' THEN 'none'
+      WHEN verdict = 'ended' AND handed_span_id IS NULL
+        AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR approved_open OR (NOT answered AND coalesce(claimed, '') <> 'failure')) THEN 'none'
       ELSE 'inferred'
     END AS outcome_evidence,
     CASE
@@ -143,9 +172,11 @@ decided AS (
       WHEN verdict = 'paused' THEN
         CASE WHEN human_deadline_s IS NOT NULL AND getvariable('as_of') >= run_ended_at + to_seconds(human_deadline_s) THEN 'task.lost.no_human_answer' ELSE 'task.waiting.' || run_rule END
       WHEN verdict IN ('failed', 'aborted', 'running') THEN 'task.' || run_rule
-      WHEN claimed = 'failure' THEN 'task.failed.claimed'
+      WHEN handed_span_id IS NOT NULL THEN 'task.handed_over.to_a_person'
       WHEN loose > 0 THEN 'task.unknown.last_effect_not_ok'
       WHEN unwitnessed_span_id IS NOT NULL THEN 'task.unknown.call_lost_in_crash'
+      WHEN approved_open THEN 'task.unknown.approved_not_executed'
+      WHEN claimed = 'failure' THEN 'task.failed.claimed'
       WHEN NOT answered THEN 'task.unknown.no_answer'
       ELSE 'task.completed.clean_end'
     END AS rule
@@ -187,7 +218,7 @@ SELECT
     WHEN e.outcome = 'waiting_human' AND e.human_deadline_s IS NOT NULL THEN e.run_ended_at + to_seconds(e.human_deadline_s)
   END AS next_due_at,
   false AS frozen,
-  (coalesce(c.extra_spans, 0) + greatest(coalesce(c.tool_steps, 0) - coalesce(a.tool_calls, 0), 0))::BIGINT AS telemetry_duplicates,
+  (coalesce(c.extra_spans, 0) + greatest(coalesce(c.tool_steps, 0) - coalesce(a.attempts, 0), 0))::BIGINT AS telemetry_duplicates,
   e.app_version,
   e.runs, e.traces, e.model_calls,
   coalesce(a.tool_calls, 0) AS tool_calls,
@@ -198,7 +229,7 @@ SELECT
   coalesce(h.human_wait_s, 0) AS human_wait_s,
   coalesce(k.revision, 0) AS revision,
   e.rule,
-  list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
+  list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.handed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
   e.deadline_at,
   e.had_trouble
 FROM ended e

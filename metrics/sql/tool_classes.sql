@@ -1,5 +1,5 @@
 -- Grain: one row per tool name seen in the touched tasks: what configuration says of it and what its name suggests.
--- Inputs: steps, tool_rules, verbs, escalation_words, control_words, inverse_verbs.
+-- Inputs: steps, tool_rules, verbs, escalation_words, handover_words, control_words, inverse_verbs.
 WITH tools AS (
   SELECT DISTINCT tool FROM steps WHERE role = 'tool' AND tool IS NOT NULL
 ),
@@ -15,11 +15,13 @@ guessed AS (
     arg_min(v.effect, w.place) FILTER (WHERE NOT v.weak) AS strong,
     arg_min(v.effect, w.place) FILTER (WHERE v.weak) AS weak,
     bool_or(e.word IS NOT NULL) AS names_a_person,
+    bool_or(h.word IS NOT NULL) AS hands_over,
     bool_or(c.kind = 'verb') AND bool_or(c.kind = 'word') AS is_control,
     bool_or(i.word IS NOT NULL) AS is_inverse
   FROM worded w
   LEFT JOIN verbs v ON v.word = w.word
   LEFT JOIN escalation_words e ON e.word = w.word
+  LEFT JOIN handover_words h ON h.word = w.word
   LEFT JOIN control_words c ON c.word = w.word
   LEFT JOIN inverse_verbs i ON i.word = w.word
   GROUP BY w.tool
@@ -33,6 +35,7 @@ SELECT
     ELSE coalesce(g.strong, g.weak)
   END AS guessed_effect,
   coalesce(g.is_inverse, false) AS is_inverse,
+  coalesce(g.hands_over, false) AS hands_over,
   coalesce(r.key_fields, []) AS key_fields,
   coalesce(r.compensated_by, []) AS compensated_by,
   coalesce(r.window_s, 86400) AS window_s,

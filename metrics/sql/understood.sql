@@ -6,8 +6,9 @@ WITH roles AS (
     f.*,
     coalesce(o.role,
       CASE
-        WHEN f.operation IS NULL AND f.tool IS NOT NULL THEN 'tool'
+        -- a decision on a span that is no tool call by its own word is a person's step, even if it names the tool
         WHEN f.operation IS NULL AND f.decision IS NOT NULL THEN 'human'
+        WHEN f.operation IS NULL AND f.tool IS NOT NULL THEN 'tool'
         WHEN f.operation IS NULL AND f.request_model IS NOT NULL
              AND coalesce(f.input_tokens, f.output_tokens, f.output_messages, f.finish_reason) IS NOT NULL THEN 'model'
       END, 'other') AS stated_role,

@@ -65,7 +65,7 @@ def bench(
     try:
         yield Bench(store, settings, prices, pass_spans)
     finally:
-        store.close(checkpoint=False)
+        store.close()
 
 
 # ---- traces made by hand ------------------------------------------------------------------------------------------
