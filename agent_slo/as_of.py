@@ -23,7 +23,10 @@ ROWS_A_COPY = 20_000
 
 @contextmanager
 def reading_as_of(place: Place, as_of: datetime) -> Iterator[Reader]:
-    """Copy the raw spans, derive them as of a moment (naive UTC), and read that. Works beside a running collector."""
+    """Copy the raw spans, derive them as of a moment (naive UTC), and read that.
+
+    Works beside a running collector.
+    """
     config = place.config().config
     objectives = place.objectives()
     with tempfile.TemporaryDirectory(prefix="agent-slo-") as scratch:

@@ -12,8 +12,8 @@ import click
 
 from agent_slo.errors import EXIT_USAGE, CommandError
 
-# Command, module, attribute. Modules are imported when their command is asked for, so that `agent-slo version`
-# does not load a database.
+# Command, module, attribute. Modules are imported when their command is asked for, so that `agent-slo
+# version` does not load a database.
 COMMANDS = {
     "up": ("up", "up"),
     "demo": ("demo", "demo"),
@@ -34,7 +34,7 @@ class Failure(click.ClickException):
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code = exit_code  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: Any = None) -> None:
         """Write each line to stderr as `agent-slo: ...`."""
@@ -105,7 +105,8 @@ def _expected(error: Exception) -> str | None:
 @click.group(
     cls=FrontDoor,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Answers go to stdout, words to stderr. Exit: 0 ok, 1 finding or failed gate, 2 usage or environment.",
+    epilog="Answers go to stdout, words to stderr. "
+    "Exit: 0 ok, 1 finding or failed gate, 2 usage or environment.",
 )
 @click.option(
     "--data",

@@ -1,7 +1,7 @@
 """`agent-slo.yaml`: where it is found, what it may say, and errors that point at the line.
 
-Every key is optional. An unknown key is refused and the nearest known one named, because a misspelt deadline that
-is silently ignored changes every verdict.
+Every key is optional. An unknown key is refused and the nearest known one named, because a misspelt deadline
+that is silently ignored changes every verdict.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class CollectorConfig(Section):
     http: Address = "127.0.0.1:4318"
     grpc: Address = "127.0.0.1:4317"
     redaction: Literal["keep"] = "keep"
-    """`keep` stores what arrives. The collector redacts nothing yet, so a stricter wish is refused, not ignored."""
+    """`keep` stores what arrives. The collector redacts nothing yet, so more is refused and not ignored."""
     max_request_bytes: Size | None = None
     queue_bytes: Size | None = None
     queue_requests: int | None = Field(default=None, ge=1)
@@ -125,14 +125,15 @@ class LoadedConfig(typing.NamedTuple):
             found = sorted(root.glob(pattern[len(anchor) :]))
             if not found:
                 raise CommandError(
-                    f"{self.path}: objectives: no file matches {pattern!r} below {root}; mend the pattern or remove it"
+                    f"{self.path}: objectives: no file matches {pattern!r} below {root}; "
+                    "mend the pattern or remove it"
                 )
             files += [file for file in found if file not in files]
         return files
 
 
 def find_config(explicit: Path | None, data: Path) -> Path | None:
-    """The file to read: the one named, else `agent-slo.yaml` in the data folder, else in the working directory."""
+    """The file named, else `agent-slo.yaml` in the data folder, else in the working directory, else None."""
     if explicit is not None:
         if not explicit.is_file():
             raise CommandError(f"{explicit}: no such configuration file; mend --config or leave it out")
@@ -145,7 +146,7 @@ def find_config(explicit: Path | None, data: Path) -> Path | None:
 
 
 def load_config(explicit: Path | None, data: Path) -> LoadedConfig:
-    """Find, read and validate the configuration. Raises `CommandError` with file, line and path of each fault."""
+    """Find, read and validate the configuration. Raises `CommandError` with the line of each fault."""
     path = find_config(explicit, data)
     if path is None:
         return LoadedConfig(Config(), None)

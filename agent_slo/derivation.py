@@ -1,7 +1,7 @@
 """The thread beside the collector: new spans become tasks, tasks become objectives.
 
-It waits for committed spans or for a task that is due, runs a pass about once a second, evaluates the objectives
-when something changed or a minute has gone by, and writes their status.
+It waits for committed spans or for a task that is due, runs a pass about once a second, evaluates the
+objectives when something changed or a minute has gone by, and writes their status.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from metrics.slo.objective import Objective
 log = logging.getLogger("agent_slo.derivation")
 
 PASS_SECONDS = 1.0
-"""Least time between two passes: spans of one run arrive in several requests, and a pass takes them together."""
+"""Least time between two passes: a run's spans arrive in several requests, and a pass takes them together."""
 STATUS_SECONDS = 60.0
 """Burn rates change with the clock alone, so a quiet collector still evaluates this often."""
 BUSY_STATUS_SECONDS = 10.0
@@ -42,8 +42,8 @@ def now() -> datetime:
 class Derivation:
     """Called by the collector with its store; returns when asked to stop and everything stored is derived.
 
-    A failed pass is raised, so that the collector logs it and shows it on /healthz; it calls again, and the pass
-    is repeated after a pause that doubles up to a minute.
+    A failed pass is raised, so that the collector logs it and shows it on /healthz; it calls again, and the
+    pass is repeated after a pause that doubles up to a minute.
     """
 
     def __init__(self, config: Config, objectives: Sequence[Objective]) -> None:
@@ -112,7 +112,7 @@ def _deriver(con: duckdb.DuckDBPyConnection, store: Store, config: Config) -> De
 
 
 def _evaluate(con: duckdb.DuckDBPyConnection, objectives: Sequence[Objective], as_of: datetime) -> None:
-    """Evaluate all objectives and write their status; an alert whose short window is empty stays as it was."""
+    """Evaluate all objectives and write status and history; an alert on an empty window stays as it was."""
     fired = firing_now(con, "core.slo_status")
     write_status(con, evaluate(con, objectives, as_of, was_firing=fired))
     write_history(con, histories(con, objectives, as_of))
@@ -136,7 +136,7 @@ class Derived:
 def derive_once(
     store: Store, config: Config, objectives: Sequence[Objective], as_of: datetime, *, again: bool = False
 ) -> Derived:
-    """Derive everything new or due, then evaluate, as of a moment (naive UTC). `again`: from all raw spans."""
+    """Derive what is new or due, then evaluate, as of a moment (naive UTC). `again`: from all raw spans."""
     con = store.derivation()
     done = Derived()
     try:

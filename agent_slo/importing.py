@@ -55,7 +55,7 @@ class Sink(Protocol):
     """Takes requests one by one; `finish` stores what is still held."""
 
     def take(self, request: FileRequest) -> tuple[int, int, str]:
-        """Store one request: rows kept, items rejected, and why. Raises `BadRequest` when nothing can be kept."""
+        """Store one request: rows kept, items rejected, and why. Raises `BadRequest` when none is kept."""
         ...
 
     def finish(self) -> None:

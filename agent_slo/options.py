@@ -66,7 +66,7 @@ def common(command: Command) -> Command:
     return with_place  # type: ignore[return-value]
 
 
-class Moment(click.ParamType):
+class Moment(click.ParamType[datetime]):
     """A UTC moment: an ISO date or time, or `7d` for that long ago. Gives a naive UTC `datetime`."""
 
     name = "time"

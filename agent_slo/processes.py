@@ -36,7 +36,7 @@ class Child:
             errors="replace",
             # Ctrl-C reaches the whole foreground group; only the parent may act on it, to stop in order.
             start_new_session=True,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
         assert self.process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
@@ -31,7 +31,7 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where everything listens. `http` and `grpc` as host:port (`grpc` None when off), `dashboard` as a URL."""
+    """Where everything listens: `http` and `grpc` as host:port (None: off), `dashboard` as a URL."""
 
     http: str
     grpc: str | None
@@ -49,7 +49,7 @@ class Stack:
         self._stop = threading.Event()
 
     def start(self) -> Addresses:
-        """Start both and return once they answer. Raises `CommandError` with the reason of a child that ends."""
+        """Start both and return once they answer. Raises `CommandError` with the reason when one ends."""
         port = self._dashboard_port
         if port == 0:
             port = free_port(ADDRESS)
@@ -92,7 +92,7 @@ class Stack:
         )
 
     def check(self) -> None:
-        """Raise `CommandError` with the reason when a child has ended, KeyboardInterrupt when asked to stop."""
+        """Raise `CommandError` with its reason when a child ended, KeyboardInterrupt when asked to stop."""
         if self._stop.is_set():
             raise KeyboardInterrupt
         for child in self._children:
@@ -127,10 +127,10 @@ def running(stack: Stack) -> Iterator[Addresses]:
             signal.signal(number, handler)
 
 
-def _door_of(data: Path, pid: int) -> dict[str, str | None] | None:
+def _door_of(data: Path, pid: int) -> dict[str, Any] | None:
     """door.json once this very process has written it and answers."""
     try:
-        door: dict[str, str | None] = json.loads((data / "door.json").read_text(encoding="utf-8"))
+        door: dict[str, Any] = json.loads((data / "door.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
     if door.get("pid") != pid or not _answers(f"{door['door']}/healthz"):

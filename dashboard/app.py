@@ -1,7 +1,8 @@
 """The dashboard's entry point: `streamlit run dashboard/app.py`, started by `agent-slo dashboard`.
 
-Pages join by one line here. They lie in `screens/` because Streamlit takes a folder named `pages` beside this file for
-its older kind of navigation, and a fresh server then opens a deep link such as /task?id=... past this file.
+Pages join by one line here. They lie in `screens/` because Streamlit takes a folder named `pages` beside this
+file for its older kind of navigation, and a fresh server then opens a deep link such as /task?id=... past
+this file.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def _pointing(data: Path) -> None:
         )
         st.caption("For gRPC:")
         st.code(
-            f"export OTEL_EXPORTER_OTLP_ENDPOINT=http://{where['grpc']}\nexport OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n",
+            f"export OTEL_EXPORTER_OTLP_ENDPOINT=http://{where['grpc']}\n"
+            "export OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n",
             language="bash",
         )
     with right.container(border=True):
@@ -126,7 +127,7 @@ def _pointing(data: Path) -> None:
         st.code(f"agent-slo import traces.jsonl --data {data}", language="bash")
 
 
-@st.fragment(run_every=FOLLOW_SECONDS)
+@st.fragment(run_every=FOLLOW_SECONDS)  # type: ignore[untyped-decorator]
 def _follow(folder: str) -> None:
     """Redraw the page when new spans were derived or a status changed, and only then."""
     try:
@@ -152,8 +153,8 @@ def table(
 ) -> int | None:
     """Show rows as a table of plain cells: `columns` maps row keys to headings, in order.
 
-    Text that a spreadsheet would run as a formula gets a leading quote, since the table can be downloaded as CSV.
-    Returns the position of the row that was clicked, if `selectable`.
+    Text that a spreadsheet would run as a formula gets a leading quote, since the table can be downloaded as
+    CSV. Returns the position of the row that was clicked, if `selectable`.
     """
     frame = pd.DataFrame(
         [[_cell(row[name]) for name in columns] for row in rows], columns=list(columns.values()), dtype=object
@@ -190,4 +191,4 @@ def open_task(task_id: str) -> None:
 
 def badge(word: str, colour: str, icon: str) -> None:
     """A badge that says its meaning in words as well as in colour."""
-    st.badge(markdown_text(word), icon=icon, color=colour)  # type: ignore[arg-type]
+    st.badge(markdown_text(word), icon=icon, color=colour)

@@ -13,8 +13,8 @@ PURPLE = "#CC79A7"
 YELLOW = "#F0E442"
 GREY = "#8A939B"
 
-# Bottom to top in the stacked chart. The second value is a plotly fill pattern, so that neighbours differ without
-# any colour at all.
+# Bottom to top in the stacked chart. The second value is a plotly fill pattern, so that neighbours differ
+# without any colour at all.
 OUTCOME_STYLE: Mapping[str, tuple[str, str]] = {
     "completed": (GREEN, ""),
     "handed_over": (SKY, ""),

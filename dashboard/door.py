@@ -1,7 +1,7 @@
 """The pages' only way to data: `collector.reader` on the folder named by `AGENT_SLO_DATA`.
 
-While the collector runs, one client to its door is kept for all sessions. When it is down, files are opened for one
-page and closed after it, because an open reader would keep the collector from starting.
+While the collector runs, one client to its door is kept for all sessions. When it is down, files are opened
+for one page and closed after it, because an open reader would keep the collector from starting.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Answers:
         return set(names)
 
 
-@st.cache_resource(max_entries=2, on_release=lambda reader: reader.close())
+@st.cache_resource(max_entries=2, on_release=lambda reader: reader.close())  # type: ignore[untyped-decorator]
 def _door(folder: str, changed_ns: int) -> Reader:
     """The shared door client; a restarted collector writes a new door.json, hence a new entry."""
     del changed_ns

@@ -229,7 +229,7 @@ _BURN_WINDOWS = ("1h", "6h", "3d")
 
 
 def burn_line(burn_json: Any) -> str:
-    """The burn rates people act on: `1h 0.4× · 6h 1.2× · 3d 0.8×`; a window without events reads as a dash."""
+    """The burn rates people act on: `1h 0.4× · 6h 1.2× · 3d 0.8×`; a window without events is a dash."""
     rates = json_object(burn_json)
     windows = [window for window in _BURN_WINDOWS if window in rates] or list(rates)[:3]
     parts = []
@@ -240,8 +240,8 @@ def burn_line(burn_json: Any) -> str:
     return " · ".join(parts) or UNKNOWN
 
 
-# Every ASCII punctuation mark can be escaped in CommonMark; Streamlit adds `:name:` and `$math$`, which the same
-# escape switches off. Newlines would open new blocks.
+# Every ASCII punctuation mark can be escaped in CommonMark; Streamlit adds `:name:` and `$math$`, which the
+# same escape switches off. Newlines would open new blocks.
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -267,7 +267,7 @@ def one_line(value: Any, limit: int = 300) -> str:
 
 
 def safe_cell(value: Any) -> Any:
-    """A cell for CSV or a spreadsheet: text that a spreadsheet would run as a formula gets a leading quote."""
+    """A cell for CSV: text that a spreadsheet would run as a formula gets a leading quote."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return "'" + value
     return value

@@ -1,8 +1,8 @@
 """The picture of one task: every run and trace on one time axis.
 
-A lane is one agent of one run. The agent's own span is a pale bar; model and tool calls lie on it, packed into rows
-where they overlap. A line joins the attempts of one action; duplicates, errors and human waits carry a mark of
-their own shape, so that nothing depends on colour.
+A lane is one agent of one run. The agent's own span is a pale bar; model and tool calls lie on it, packed
+into rows where they overlap. A line joins the attempts of one action; duplicates, errors and human waits
+carry a mark of their own shape, so that nothing depends on colour.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def idle_gaps(steps: Sequence[Row]) -> list[tuple[datetime, datetime]]:
 
 
 class Clock:
-    """Maps moments to drawn seconds since the first step; long idle gaps are drawn narrower than they were."""
+    """Maps moments to drawn seconds since the first step; long idle gaps are drawn narrower than they are."""
 
     def __init__(self, first: datetime, last: datetime, gaps: Sequence[tuple[datetime, datetime]]) -> None:
         self.first = first
@@ -161,7 +161,7 @@ def figure(
     *,
     cut_gaps: bool = True,
 ) -> go.Figure:
-    """Draw the task. Times are naive UTC `datetime`s; rows come from the views `runs`, `steps`, `interventions`."""
+    """Draw the task. Times are naive UTC `datetime`s; rows come from `runs`, `steps` and `interventions`."""
     drawn = lanes(runs, steps)
     timed = [step for step in steps if not missing(step["started_at"])]
     first = min((step["started_at"] for step in timed), default=datetime(2000, 1, 1))

@@ -1,7 +1,7 @@
 """A real, headless Chromium for tests of what people see. Import the fixtures into a `conftest.py`.
 
-Without a Chromium the tests are skipped with the reason; with AGENT_SLO_REQUIRE_BROWSER=1 they fail instead, so that
-a machine that must run them cannot pass by lacking it.
+Without a Chromium the tests are skipped with the reason; with AGENT_SLO_REQUIRE_BROWSER=1 they fail instead,
+so that a machine that must run them cannot pass by lacking it.
 """
 
 from __future__ import annotations

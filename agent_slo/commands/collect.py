@@ -18,7 +18,7 @@ from agent_slo.options import Place, common
 from agent_slo.output import say
 from collector.serve import Collector, CollectorSettings
 
-TOKEN_VARIABLE = "AGENT_SLO_TOKEN"  # noqa: S105 - the variable's name
+TOKEN_VARIABLE = "AGENT_SLO_TOKEN"
 
 
 @click.command()
@@ -94,6 +94,5 @@ def _token(file: Path | None) -> str | None:
 
 
 def _ready(collector: Collector) -> None:
-    say(
-        f"collecting into {collector.settings.data}: OTLP/HTTP {collector.http}, OTLP/gRPC {collector.grpc or 'off'}"
-    )
+    grpc = collector.grpc or "off"
+    say(f"collecting into {collector.settings.data}: OTLP/HTTP {collector.http}, OTLP/gRPC {grpc}")

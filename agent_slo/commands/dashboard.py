@@ -24,11 +24,11 @@ def dashboard(place: Place, port: int | None) -> None:
     chosen = port or place.config().config.dashboard.port
     require_free_port(ADDRESS, chosen, "the dashboard", "--port")
     arguments = streamlit_command(chosen)
-    os.execve(arguments[0], arguments, dashboard_environment(place.data))  # noqa: S606 - our own interpreter
+    os.execve(arguments[0], arguments, dashboard_environment(place.data))
 
 
 def streamlit_command(port: int) -> list[str]:
-    """The command that serves the pages. The rest of its settings lie in `dashboard/.streamlit/config.toml`."""
+    """The command that serves the pages; its other settings lie in `dashboard/.streamlit/config.toml`."""
     import dashboard as pages
 
     script = Path(pages.__file__).parent / "app.py"

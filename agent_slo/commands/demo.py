@@ -77,7 +77,7 @@ def _largest() -> str:
 
 
 def _prepare(data: Path, names: Sequence[str]) -> None:
-    """Mark the folder as the demo's own and give it the samples' settings. Refuses a folder with other data."""
+    """Mark the folder as the demo's own and give it the samples' settings; refuse one with other data."""
     if (data / "format.json").exists() and not (data / MARK).exists():
         raise CommandError(
             f"{data}: holds other traces, and samples must not mix with them; name another with --data"
@@ -117,8 +117,7 @@ def _show(place: Place, addresses: Addresses) -> None:
         line("\nLook at these first")
         line(f"  objectives and budgets      {addresses.dashboard}/")
         if duplicates:
-            line(
-                f"  something done twice        {addresses.dashboard}/task?id={quote(duplicates[0]['task_id'], safe='')}"
-            )
+            twice = quote(duplicates[0]["task_id"], safe="")
+            line(f"  something done twice        {addresses.dashboard}/task?id={twice}")
         line(f"  tasks a human stepped into  {addresses.dashboard}/tasks?human=true")
         line(f"\nSend your own traces to http://{addresses.http} (data in {place.data}). Ctrl-C stops all.")

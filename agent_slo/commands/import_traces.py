@@ -36,8 +36,9 @@ from dashboard.format import count
 def import_traces(place: Place, paths: Sequence[Path], as_of: datetime | None) -> None:
     """Bring in OTLP files: JSON lines, the Collector's file exporter, protobuf, each plain or gzip.
 
-    Goes through the running collector, or opens the store itself. Returns when tasks are derived; exit code 1 when
-    something was rejected (the rest went in). --as-of decides as if it were then, and needs the collector stopped.
+    Goes through the running collector, or opens the store itself. Returns when tasks are derived; exit code 1
+    when something was rejected (the rest went in). --as-of decides as if it were then, and needs the
+    collector stopped.
     """
     door = live_door(place.data)
     if door is not None and as_of is not None:
@@ -85,7 +86,7 @@ def _bring_in(paths: Sequence[Path], sink: Sink, progress: Progress, bar: TaskID
 
 @contextmanager
 def _bar(paths: Sequence[Path]) -> Iterator[tuple[Progress, TaskID]]:
-    """A progress bar over the bytes of the files; without an end where the size is not known (gzip, stdin)."""
+    """A progress bar over the bytes of the files; without an end where the size is unknown (gzip, stdin)."""
     files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path])]
     known = all(file.suffix != ".gz" and file.is_file() for file in files if not file.is_dir())
     total = sum(file.stat().st_size for file in files if file.is_file()) if known else None

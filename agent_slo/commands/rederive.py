@@ -21,13 +21,14 @@ from dashboard.format import count
 def rederive(place: Place, as_of: datetime | None) -> None:
     """Derive all tasks and objectives again, after a mapping, a definition or the settings changed.
 
-    Needs the collector stopped, since it holds the old settings. --as-of decides as if it were then; a collector
-    started later decides as of its own now.
+    Needs the collector stopped, since it holds the old settings. --as-of decides as if it were then; a
+    collector started later decides as of its own now.
     """
     door = live_door(place.data)
     if door is not None:
         raise CommandError(
-            f"the collector of {place.data} runs (process {door.pid}) with its own settings; stop it, then rederive"
+            f"the collector of {place.data} runs (process {door.pid}) with its own settings; "
+            "stop it, then rederive"
         )
     if not (place.data / "format.json").is_file():
         raise CommandError(f"{place.data}: there is no data to derive from; name the folder with --data")

@@ -38,8 +38,8 @@ Row = dict[str, Any]
 def report(place: Place, form: str, since: datetime | None, as_of: datetime | None) -> None:
     """Show every objective: k of n, interval, budget left, burn, state; then findings and duplicates.
 
-    --since bounds task counts, findings and duplicates; objectives keep their own windows. --as-of decides into a
-    temporary copy, and nothing in the data folder changes.
+    --since bounds task counts, findings and duplicates; objectives keep their own windows. --as-of decides
+    into a temporary copy, and nothing in the data folder changes.
     """
     with _reader(place, as_of) as reader:
         found = collect(reader, since)

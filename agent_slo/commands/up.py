@@ -30,7 +30,7 @@ def listening(command: Callable[..., Any]) -> Callable[..., Any]:
 def stack_for(
     place: Place, http: str | None, grpc: str | None, dashboard_port: int | None, *, pages: bool = True
 ) -> Stack:
-    """The stack for these options. Raises `CommandError` for a faulty configuration before anything starts."""
+    """The stack for these options; a faulty configuration is a `CommandError` before anything starts."""
     config = place.config().config
     place.objectives()
     port = config.dashboard.port if dashboard_port is None else dashboard_port

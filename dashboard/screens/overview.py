@@ -94,7 +94,8 @@ def _sparkline(row: dict[str, Any], trend: list[dict[str, Any]]) -> go.Figure:
         ],
         mode="lines",
         line={"color": colours.BLUE, "width": 2},
-        hovertemplate="%{customdata[0]} (%{customdata[1]} of %{customdata[2]})<br>%{customdata[3]}<extra></extra>",
+        hovertemplate="%{customdata[0]} (%{customdata[1]} of %{customdata[2]})<br>"
+        "%{customdata[3]}<extra></extra>",
     )
     if not missing(row["target"]):
         chart.add_hline(y=row["target"] * 100, line={"color": colours.GREY, "width": 1, "dash": "dash"})
@@ -209,7 +210,8 @@ def _duplicates(reader: Answers) -> None:
     rows = reader.rows("overview_duplicates")
     st.subheader("Done twice", anchor=False)
     unprotected = counted(totals.get("unprotected"), "unprotected duplicate")
-    line = f"{unprotected} in {counted(totals.get('tasks'), 'task')} · {count(totals.get('protected'))} protected by a key"
+    line = f"{unprotected} in {counted(totals.get('tasks'), 'task')}"
+    line += f" · {count(totals.get('protected'))} protected by a key"
     line += f" · {counted(totals.get('no_op'), 'repeat')} without effect"
     if rows:
         line += ". The newest below; click a row to open its task."

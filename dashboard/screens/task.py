@@ -128,7 +128,8 @@ def _attempts(attempts: list[Row], steps: list[Row]) -> None:
         st.caption("This task called no tool.")
         return
     st.caption("One row an attempt. Click a row to read its arguments, result and the rule that judged it.")
-    actions = {key: f"#{place}" for place, key in enumerate(dict.fromkeys(a["action_id"] for a in attempts if not missing(a["action_id"])), start=1)}  # fmt: skip
+    known = dict.fromkeys(a["action_id"] for a in attempts if not missing(a["action_id"]))
+    actions = {key: f"#{place}" for place, key in enumerate(known, start=1)}
     picked = table(
         [_attempt(row, actions) for row in attempts],
         {

@@ -100,8 +100,8 @@ def test_csv_cells_that_a_spreadsheet_would_run_get_a_quote(run: Run, sample_dat
 
 
 def test_json_writes_times_numbers_and_unknowns_plainly(run: Run, sample_data: Path) -> None:
-    sql = """SELECT TIMESTAMP '2026-11-27 15:00:00' AS t, 'nan'::DOUBLE AS n, 9007199254740993 AS i, NULL AS u,
-             sum(i)::HUGEINT AS h, ['a'] AS l FROM range(3) r(i)"""
+    sql = """SELECT TIMESTAMP '2026-11-27 15:00:00' AS t, 'nan'::DOUBLE AS n, 9007199254740993 AS i,
+             NULL AS u, sum(i)::HUGEINT AS h, ['a'] AS l FROM range(3) r(i)"""
     [row] = json.loads(run("query", sql, "--data", sample_data, "--format", "json").stdout)
     assert row == {
         "t": "2026-11-27T15:00:00Z",

@@ -15,23 +15,28 @@ from collector.views import create_tables
 
 START = datetime(2026, 11, 20, 9, 0, 0)
 
-TASKS = """CREATE TABLE core.tasks (task_id VARCHAR, task_type VARCHAR, agent VARCHAR, conversation_id VARCHAR,
+TASKS = """CREATE TABLE core.tasks (task_id VARCHAR, task_type VARCHAR, agent VARCHAR,
+    conversation_id VARCHAR,
     service VARCHAR, environment VARCHAR, outcome VARCHAR, outcome_evidence VARCHAR, claimed VARCHAR,
     interventions BIGINT, autonomous BOOLEAN, eligible BOOLEAN, excluded_reason VARCHAR, decided_at TIMESTAMP,
     next_due_at TIMESTAMP, frozen BOOLEAN, telemetry_duplicates BIGINT, app_version VARCHAR, runs BIGINT,
     traces BIGINT, model_calls BIGINT, tool_calls BIGINT, input_tokens BIGINT, output_tokens BIGINT,
     cost_usd DOUBLE, cost_complete BOOLEAN, started_at TIMESTAMP, ended_at TIMESTAMP, wall_s DOUBLE,
     active_s DOUBLE, human_wait_s DOUBLE, revision BIGINT, rule VARCHAR)"""
-RUNS = """CREATE TABLE core.runs (run_id VARCHAR, task_id VARCHAR, trace_id VARCHAR, agent VARCHAR, verdict VARCHAR,
+RUNS = """CREATE TABLE core.runs (run_id VARCHAR, task_id VARCHAR, trace_id VARCHAR, agent VARCHAR,
+    verdict VARCHAR,
     trigger VARCHAR, started_at TIMESTAMP, ended_at TIMESTAMP, rule VARCHAR, evidence VARCHAR[])"""
 STEPS = """CREATE TABLE work.steps (trace_id VARCHAR, span_id VARCHAR, parent_step_id VARCHAR, run_id VARCHAR,
-    task_id VARCHAR, role VARCHAR, emitter VARCHAR, agent VARCHAR, tool VARCHAR, call_id VARCHAR, arguments VARCHAR,
+    task_id VARCHAR, role VARCHAR, emitter VARCHAR, agent VARCHAR, tool VARCHAR, call_id VARCHAR,
+    arguments VARCHAR,
     result VARCHAR, provider VARCHAR, model VARCHAR, input_tokens BIGINT, output_tokens BIGINT,
     cache_read_tokens BIGINT, cache_write_tokens BIGINT, reasoning_tokens BIGINT, cost_usd DOUBLE,
     error_class VARCHAR, finish_reason VARCHAR, conversation_id VARCHAR, user_id VARCHAR, attempt_no BIGINT,
     started_at TIMESTAMP, ended_at TIMESTAMP)"""
-ATTEMPTS = """CREATE TABLE work.attempts (attempt_id VARCHAR, span_id VARCHAR, trace_id VARCHAR, run_id VARCHAR,
-    task_id VARCHAR, action_id VARCHAR, tool VARCHAR, effect_class VARCHAR, class_source VARCHAR, arguments VARCHAR,
+ATTEMPTS = """CREATE TABLE work.attempts (attempt_id VARCHAR, span_id VARCHAR, trace_id VARCHAR,
+    run_id VARCHAR,
+    task_id VARCHAR, action_id VARCHAR, tool VARCHAR, effect_class VARCHAR, class_source VARCHAR,
+    arguments VARCHAR,
     idempotency_key VARCHAR, call_id VARCHAR, outcome VARCHAR, disposition VARCHAR, attempt_no BIGINT,
     duplicate VARCHAR, cause VARCHAR, effect VARCHAR, compensated BOOLEAN, suspected BOOLEAN, rule VARCHAR,
     evidence VARCHAR[], started_at TIMESTAMP, ended_at TIMESTAMP)"""
@@ -50,10 +55,10 @@ REST = [
     "CREATE TABLE core.pipeline (derived_seq BIGINT, as_of TIMESTAMP, last_pass_at TIMESTAMP)",
     """CREATE TABLE core.slo_status (slo VARCHAR, objective VARCHAR, revision BIGINT, window_start TIMESTAMP,
         window_end TIMESTAMP, settled_until TIMESTAMP, n BIGINT, good BIGINT, bad BIGINT, unknown BIGINT,
-        excluded BIGINT, sli DOUBLE, lower DOUBLE, upper DOUBLE, sli_unknown_bad DOUBLE, sli_unknown_good DOUBLE,
-        p_met DOUBLE, target DOUBLE, budget_events DOUBLE, remaining DOUBLE, burn VARCHAR, exhaustion VARCHAR,
-        state VARCHAR, firing VARCHAR, sli_name VARCHAR, title VARCHAR, unit VARCHAR, op VARCHAR, cut DOUBLE,
-        description VARCHAR, inferred_share DOUBLE)""",
+        excluded BIGINT, sli DOUBLE, lower DOUBLE, upper DOUBLE, sli_unknown_bad DOUBLE, sli_unknown_good
+        DOUBLE, p_met DOUBLE, target DOUBLE, budget_events DOUBLE, remaining DOUBLE, burn VARCHAR, exhaustion
+        VARCHAR, state VARCHAR, firing VARCHAR, sli_name VARCHAR, title VARCHAR, unit VARCHAR, op VARCHAR, cut
+        DOUBLE, description VARCHAR, inferred_share DOUBLE)""",
     """CREATE TABLE core.slo_history (slo VARCHAR, objective VARCHAR, "at" TIMESTAMP, n BIGINT, good BIGINT,
         bad BIGINT, sli DOUBLE, remaining DOUBLE, burn DOUBLE)""",
 ]
@@ -72,13 +77,14 @@ class Words:
 
 
 def write_folder(data: Path, *, tasks: int = 1, words: Words | None = None, derived: bool = True) -> Path:
-    """Write the folder and return it. `tasks=0` gives the tables and no rows; `derived=False` no tables either."""
+    """Write the folder and return it. `tasks=0`: tables without rows; `derived=False`: no tables either."""
     text = words or Words()
     (data / "spans").mkdir(parents=True)
     (data / "tmp").mkdir()
     (data / "format.json").write_text(json.dumps({"version": 1, "created_by": "test"}))
     con = duckdb.connect(":memory:")
-    for name, path in (("hot", data / "spans" / "000001.duckdb"), ("core", data / "core.duckdb"), ("work", data / "work.duckdb")):  # fmt: skip
+    for name, file in (("hot", "spans/000001"), ("core", "core"), ("work", "work")):
+        path = data / f"{file}.duckdb"
         con.execute(f"ATTACH '{path}' AS {name} (STORAGE_VERSION 'v1.5.0')")
     create_tables(con, "hot")
     if derived:
@@ -258,7 +264,8 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                     },
                 )
             con.execute(
-                """INSERT INTO hot.spans (seq, received_at, trace_id, span_id, name, kind, start_ns, end_ns, status,
+                """INSERT INTO hot.spans (seq, received_at, trace_id, span_id, name, kind, start_ns, end_ns,
+                status,
                    service, attributes, resource) VALUES (?, ?, ?, ?, ?, 'internal', epoch_ns(?::TIMESTAMP),
                    epoch_ns(?::TIMESTAMP), 'ok', 'shop', ?, '{}')""",
                 [number, START, trace_id, span_id, text.span, times["started_at"], times["ended_at"],
@@ -323,7 +330,7 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
                 "remaining": remaining,
                 "burn": json.dumps(
                     {w: {"value": b, "n": 10, "bad": 1} for w, b in (("1h", None), ("6h", 0.4), ("3d", 1.23))}
-                ),  # fmt: skip
+                ),
                 "exhaustion": json.dumps(
                     {"naive_s": 1e6, "from_now_s": 5e5, "rolling_s": 312000 if n else None}
                 ),
@@ -340,7 +347,7 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
                     ]
                     if state == "exhausted"
                     else []
-                ),  # fmt: skip
+                ),
                 "sli_name": slo,
                 "title": title if tasks > 1 else f"{title} {text.agent}",
                 "unit": unit,
