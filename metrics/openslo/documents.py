@@ -91,8 +91,9 @@ def documents(text: str, file: str) -> Iterator[Document]:
     """Every object of a YAML stream or JSON text: several documents, lists, or both. Raises OpenSLOError."""
     # JSON is YAML except for tabs, which only ever are white space outside its strings.
     source = text.replace("\t", " ") if text.lstrip()[:1] in ("{", "[") else text
-    loader = _Loader(source)
+    loader: _Loader | None = None
     try:
+        loader = _Loader(source)
         while loader.check_node():
             node = loader.get_node()
             if node is None:
@@ -114,4 +115,5 @@ def documents(text: str, file: str) -> Iterator[Document]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise OpenSLOError(f"not readable as YAML: {error}", file=file, remedy="check the file") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()

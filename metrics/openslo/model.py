@@ -96,7 +96,7 @@ class RatioMetric(Model):
                 raise ValueError("raw needs rawType; add rawType: success or failure")
             return self
         if self.total is None or (self.good is None) == (self.bad is None):
-            raise ValueError("a ratio needs total and exactly one of good and bad")
+            raise ValueError("a ratio needs total and exactly one of good and bad; add or remove one")
         return self
 
 
@@ -108,7 +108,7 @@ class SliSpec(Model):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.threshold_metric is None) == (self.ratio_metric is None):
-            raise ValueError("exactly one of thresholdMetric and ratioMetric must be set")
+            raise ValueError("exactly one of thresholdMetric and ratioMetric must be set; keep one")
         return self
 
 
@@ -152,7 +152,7 @@ class TimeWindow(Model):
     @model_validator(mode="after")
     def _kind(self) -> Self:
         if parse_duration(self.duration, DURATION_UNITS).count == 0:
-            raise ValueError("duration must be longer than 0")
+            raise ValueError("duration must be longer than 0; write it as 28d")
         if not self.is_rolling and self.calendar is None:
             raise ValueError("'calendar' must be set when 'isRolling' is false; add it, or isRolling: true")
         if self.is_rolling and self.calendar is not None:
@@ -177,7 +177,7 @@ class SloObjective(Model):
         if self.target is not None and self.target_percent is not None:
             raise ValueError("target and targetPercent are mutually exclusive; keep one of them")
         if self.target is None and self.target_percent is None:
-            raise ValueError("one of target and targetPercent must be set")
+            raise ValueError("one of target and targetPercent must be set; add target: 0.95, for example")
         if self.indicator is not None and self.indicator_ref is not None:
             raise ValueError("indicator and indicatorRef are mutually exclusive; keep one of them")
         return self
@@ -255,9 +255,9 @@ class AlertPolicyUse(Model):
 
 def _reference_or_inline(field: str, ref: str | None, metadata: Metadata | None, spec: Model | None) -> None:
     if (ref is None) == (spec is None):
-        raise ValueError(f"exactly one of {field} and spec must be set")
+        raise ValueError(f"exactly one of {field} and spec must be set; keep one")
     if spec is not None and metadata is None:
-        raise ValueError("an object written in place needs metadata with a name")
+        raise ValueError("an object written in place needs a name; add metadata: {name: ...}")
 
 
 class SloSpec(Model):
@@ -282,7 +282,7 @@ class SloSpec(Model):
                     "a composite SLO has indicators in its objectives; remove the one of the spec"
                 )
         elif (self.indicator is None) == (self.indicator_ref is None):
-            raise ValueError("exactly one of indicator and indicatorRef must be set")
+            raise ValueError("exactly one of indicator and indicatorRef must be set; keep one")
         for i, objective in enumerate(self.objectives):
             self._check(i, objective)
         return self

@@ -89,7 +89,8 @@ def _object(document: Document, file: str, strict: bool) -> tuple[Read | None, l
         ]
     model = KINDS.get(kind) if isinstance(kind, str) else None
     if model is None:
-        near = difflib.get_close_matches(str(kind), KINDS, n=1)
+        lowered = {k.lower(): k for k in KINDS}
+        near = [lowered[k] for k in difflib.get_close_matches(str(kind).lower(), lowered, n=1)]
         remedy = f"did you mean {near[0]}?" if near else f"known kinds: {', '.join(KINDS)}"
         return None, [
             OpenSLOError(f"unknown kind {kind!r}", file=file, object=label, line=line, remedy=remedy)
