@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import duckdb
 import pytest
 
+from metrics.openslo import default_objectives, load
 from metrics.slo.evaluate import evaluate, firing_now, write_status
 from metrics.slo.objective import AlertPair, EventSource, Objective, SloWindow, TaskSource, UnknownPolicy
 from metrics.slo.predicate import EVENT_COLUMNS, TASK_COLUMNS, parse
@@ -369,3 +370,20 @@ def test_revision_follows_meaning_not_words() -> None:
         replace(base, source=EventSource("task_completion", parse("agent = 'b'", EVENT_COLUMNS))),
     ]
     assert len({o.revision for o in [base, *changed]}) == 4
+
+
+def test_the_pack_and_every_example_can_be_counted(con: duckdb.DuckDBPyConnection, add: Add) -> None:
+    slis = ("task_completion", "autonomous_completion", "human_intervention", "duplicate_action", "lost_task")
+    add(*[event(ago(hours=1), "good", sli=s, agent="refund_agent", task_type="checkout") for s in slis])
+    add(
+        *[
+            event(ago(hours=1), "good", sli=s, value=0.1, agent="refund_agent")
+            for s in ("latency", "active_latency", "cost")
+        ]
+    )
+    insert(con, "tasks", [task(ago(hours=1), "completed", agent="refund_agent")])
+    root = Path(__file__).parents[3]
+    rows = evaluate(con, default_objectives() + load(root / "examples" / "slo"), AS_OF)
+    assert [(r.slo, r.objective) for r in rows if r.state != "insufficient_data" or r.n != 1] == []
+    write_status(con, rows)
+    assert con.execute("SELECT count(*) FROM core.slo_status").fetchall() == [(len(rows),)]
