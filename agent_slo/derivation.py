@@ -82,7 +82,7 @@ class Derivation:
             age = STATUS_SECONDS if evaluated is None else began - evaluated
             # With a backlog the next pass is worth more than a status that is about to change.
             if age >= STATUS_SECONDS or (changed and (not behind or age >= BUSY_STATUS_SECONDS)):
-                _evaluate(con, self._objectives, now())
+                _evaluate(store, self._objectives, now())
                 if evaluated is None:
                     store.refresh_views()
                 evaluated, changed = began, False
@@ -111,11 +111,19 @@ def _deriver(con: duckdb.DuckDBPyConnection, store: Store, config: Config) -> De
     return Deriver(con, config, prices=_Prices(config.price_overrides()), sources=store.spans_since)
 
 
-def _evaluate(con: duckdb.DuckDBPyConnection, objectives: Sequence[Objective], as_of: datetime) -> None:
-    """Evaluate all objectives and write status and history; an alert on an empty window stays as it was."""
-    fired = firing_now(con, "core.slo_status")
-    write_status(con, evaluate(con, objectives, as_of, was_firing=fired))
-    write_history(con, histories(con, objectives, as_of))
+def _evaluate(store: Store, objectives: Sequence[Objective], as_of: datetime) -> None:
+    """Evaluate all objectives and write status and history; an alert on an empty window stays as it was.
+
+    On a connection of its own: the deriver's has temporary tables named `tasks` and `sli_events` with the rows
+    of its last pass only, which hide the views of these names.
+    """
+    con = store.derivation()
+    try:
+        fired = firing_now(con, "core.slo_status")
+        write_status(con, evaluate(con, objectives, as_of, was_firing=fired))
+        write_history(con, histories(con, objectives, as_of))
+    finally:
+        con.close()
 
 
 @dataclass
@@ -146,8 +154,10 @@ def derive_once(
             deriver.rebuild(as_of, done.add)
         else:
             deriver.catch_up(as_of, done.add)
-        _evaluate(con, objectives, as_of)
-        store.refresh_views()
     finally:
         con.close()
+    # The views first: the evaluation reads them.
+    store.refresh_views()
+    _evaluate(store, objectives, as_of)
+    store.refresh_views()
     return done

@@ -64,6 +64,22 @@ def test_a_folder_and_stdin(run: Run, tmp_path: Path, samples: Path) -> None:
     assert spans_in(run, tmp_path / "two") == 211
 
 
+def test_objectives_count_what_earlier_imports_brought(run: Run, tmp_path: Path, samples: Path) -> None:
+    lines = lines_of(samples)
+    for number, part in enumerate((lines[:20], lines[20:])):
+        file = tmp_path / f"part{number}.jsonl"
+        file.write_bytes(b"\n".join(part))
+        assert run("import", file, "--data", tmp_path / "parts", "--as-of", AS_OF).exit_code == 0
+    assert run("import", samples, "--data", tmp_path / "whole", "--as-of", AS_OF).exit_code == 0
+    counts = "SELECT slo, n, good, bad, unknown, excluded FROM slo_status ORDER BY slo"
+    answers = [
+        run("query", counts, "--data", tmp_path / name, "--format", "csv").stdout
+        for name in ("parts", "whole")
+    ]
+    assert answers[0] == answers[1]
+    assert ",22," in answers[0]
+
+
 def test_a_missing_file_is_a_usage_error(run: Run, tmp_path: Path) -> None:
     result = run("import", tmp_path / "none.jsonl", "--data", tmp_path / "data")
     assert result.exit_code == 2
