@@ -271,7 +271,7 @@ def firing_now(con: duckdb.DuckDBPyConnection, table: str = "slo_status") -> Fir
     """What fires according to the last evaluation, for `was_firing`. Nothing when there was none."""
     try:
         found = con.execute(f"SELECT slo, objective, firing FROM {identifier(table)}").fetchall()
-    except duckdb.CatalogException:
+    except (duckdb.CatalogException, duckdb.BinderException):
         return {}
     return {
         (slo, objective): frozenset(f["key"] for f in json.loads(firing)) for slo, objective, firing in found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -76,10 +77,14 @@ def history(
     """Points every `step` up to `as_of` (naive is UTC), oldest first; daily over the window by default.
 
     Unknown events count as bad from the moment the objective's policy makes them so, at every point alike.
-    Raises ValueError for a step that is not positive or fewer than one point, and DuckDB's errors when
-    `sli_events` or `tasks` are missing.
+    Raises ValueError for a step that is not positive or fewer than one point.
     """
     return histories(con, [objective], as_of, step, points)
+
+
+def _countable() -> AbstractContextManager[None]:
+    """Lets an objective on a missing table or column have no points: `evaluate` reports it as invalid."""
+    return suppress(duckdb.CatalogException, duckdb.BinderException)
 
 
 def histories(
@@ -101,18 +106,20 @@ def histories(
     groups: dict[object, list[tuple[Objective, list[_Point]]]] = {}
     for objective, plan in plans:
         if objective.method != "Occurrences":
-            rows += _of_slices(con, objective, plan)
+            with _countable():
+                rows += _of_slices(con, objective, plan)
             continue
         key = "events" if isinstance(objective.source, EventSource) else objective.source
         groups.setdefault(key, []).append((objective, plan))
     for group in groups.values():
         edges = {e for _, plan in group for p in plan for e in (p.at, p.start, p.step_start)}
-        cube = Cube(con, [o for o, _ in group], edges)
-        try:
-            for objective, plan in group:
-                rows += _of_events(cube, objective, plan)
-        finally:
-            cube.drop()
+        with _countable():
+            cube = Cube(con, [o for o, _ in group], edges)
+            try:
+                for objective, plan in group:
+                    rows += _of_events(cube, objective, plan)
+            finally:
+                cube.drop()
     order = {o.key: i for i, o in enumerate(objectives)}
     return sorted(rows, key=lambda r: (order[r.slo, r.objective], r.at))
 

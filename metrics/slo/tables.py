@@ -27,6 +27,13 @@ def create(con: duckdb.DuckDBPyConnection, ddl: str, target: str) -> None:
     con.execute(filled(ddl, target=identifier(target)))
 
 
+def _columns(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    con.execute(f"SELECT * FROM {name} LIMIT 0")
+    found = [str(column[0]) for column in con.description or ()]
+    con.fetchall()
+    return found
+
+
 def replace_rows(
     con: duckdb.DuckDBPyConnection, ddl: str, target: str, cls: type, rows: Sequence[Any]
 ) -> None:
@@ -42,6 +49,10 @@ def replace_rows(
         cursor.execute("BEGIN")
         try:
             create(cursor, ddl, target)
+            if _columns(cursor, name) != names:
+                # Written by another version: nothing in it is worth keeping, all of it is written anew.
+                cursor.execute(f"DROP TABLE {name}")
+                create(cursor, ddl, target)
             cursor.execute(f"DELETE FROM {name}")
             if rows:
                 cursor.execute(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM _slo_rows")

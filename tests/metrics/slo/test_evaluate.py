@@ -347,6 +347,16 @@ def test_write_replaces_everything_or_nothing(con: duckdb.DuckDBPyConnection, ad
     assert con.execute("SELECT count(*) FROM core.slo_status").fetchone() == (0,)
 
 
+def test_a_table_of_another_version_is_made_anew(con: duckdb.DuckDBPyConnection, add: Add) -> None:
+    add(event(ago(hours=1), "good"))
+    con.execute("CREATE TABLE core.slo_status (slo VARCHAR, colour VARCHAR)")
+    con.execute("INSERT INTO core.slo_status VALUES ('old', 'green')")
+    write_status(con, evaluate(con, [objective()], AS_OF))
+    assert con.execute("SELECT slo, state FROM core.slo_status").fetchall() == [
+        ("completion", "insufficient_data")
+    ]
+
+
 @pytest.mark.parametrize("target", ["core.slo_status; DROP TABLE tasks", "", "a.b.c.d", "x y"])
 def test_only_table_names_are_written_to(con: duckdb.DuckDBPyConnection, target: str) -> None:
     with pytest.raises(ValueError, match="no table name"):

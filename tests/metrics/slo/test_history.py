@@ -10,7 +10,8 @@ import pytest
 
 from metrics.slo.evaluate import evaluate
 from metrics.slo.history import histories, history, write_history
-from metrics.slo.objective import SloWindow
+from metrics.slo.objective import SloWindow, TaskSource
+from metrics.slo.predicate import TASK_COLUMNS, parse
 from metrics.slo.windows import Duration, parse_duration
 from tests.metrics.slo.conftest import AS_OF, ago, event, objective
 
@@ -22,7 +23,8 @@ def test_daily_points_over_the_window(con: duckdb.DuckDBPyConnection, add: Add) 
     points = history(con, objective(), AS_OF)
     assert len(points) == 29
     assert (points[0].at, points[-1].at) == (ago(days=28), AS_OF)
-    assert (points[-1].n, points[-1].bad, points[-1].sli) == (28, 1, pytest.approx(27 / 28))
+    assert (points[-1].n, points[-1].bad) == (28, 1)
+    assert points[-1].sli == pytest.approx(27 / 28)
     assert [p.burn for p in points[-5:]] == [0, pytest.approx(10), 0, 0, 0]
     assert points[-1].remaining == pytest.approx(1 - (1 / 28) / 0.1)
 
@@ -52,8 +54,8 @@ def test_slices_over_time(con: duckdb.DuckDBPyConnection, add: Add, method: str)
     assert [p.at for p in points] == [ago(days=1), AS_OF]
     for point in points:
         (row,) = evaluate(con, [wanted], point.at)
-        assert (point.n, point.good, point.sli) == (row.n, row.good, pytest.approx(row.sli))
-        assert point.remaining == pytest.approx(row.remaining)
+        assert (point.n, point.good) == (row.n, row.good)
+        assert (point.sli, point.remaining) == pytest.approx((row.sli, row.remaining))
 
 
 def test_written_and_replaced(con: duckdb.DuckDBPyConnection, add: Add) -> None:
@@ -64,6 +66,12 @@ def test_written_and_replaced(con: duckdb.DuckDBPyConnection, add: Add) -> None:
     write_history(con, rows[:3])
     found = con.execute('SELECT slo, "at", n FROM core.slo_history ORDER BY "at"').fetchall()
     assert found == [("b", ago(days=2), 0), ("b", ago(days=1), 0), ("b", AS_OF, 1)]
+
+
+def test_what_cannot_be_counted_has_no_points(con: duckdb.DuckDBPyConnection, add: Add) -> None:
+    add(event(ago(hours=1), "good"))
+    broken = objective(slo="broken", source=TaskSource(total=parse("runs > 1", TASK_COLUMNS), value="wall_s"))
+    assert {r.slo for r in histories(con, [broken, objective()], AS_OF)} == {"completion"}
 
 
 def test_impossible_histories(con: duckdb.DuckDBPyConnection) -> None:
