@@ -78,6 +78,7 @@ SLO_ANNOTATIONS: Mapping[str, Callable[[str], Any]] = {
     "settle-delay": _seconds,
     "deadline": _seconds,
     "evidence": _choice("any", "verified"),
+    "composite": _choice("burn", "all"),
     "empty-slices": _choice("ignore", "good", "bad"),
     "runbook": _text,
     "unit": _text,

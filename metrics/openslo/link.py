@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -32,15 +32,19 @@ from metrics.openslo.model import (
     SliSpec,
     Slo,
     SloObjective,
+    SloSpec,
     TimeWindow,
 )
 from metrics.openslo.reader import Read
+from metrics.slo.arithmetic import composite_target
 from metrics.slo.objective import (
     RATIO_SLIS,
     THRESHOLD_SLIS,
     AlertPair,
+    ConjunctionSource,
     EventSource,
     Objective,
+    Part,
     SloWindow,
     Source,
     TaskSource,
@@ -383,12 +387,55 @@ class _Linker:
             else:
                 indicator = self.indicator(read, ("spec",), spec.indicator, spec.indicator_ref)
             found.append(self.objective(read, path, slo, objective, indicator, window, notes))
-        names = [o.objective for o in found]
+        found += self.conjunction(read, spec, notes, found)
+        names = [o.objective for o in found[: len(spec.objectives)]]
         for i, name in enumerate(names):
             if name in names[:i]:
                 path = ("spec", "objectives", i, "displayName")
                 raise read.problem(path, f"two objectives are called {name}", "give each its own displayName")
         return found
+
+    def conjunction(
+        self, read: Read, spec: SloSpec, notes: Annotations, parts: list[Objective]
+    ) -> list[Objective]:
+        """The objective "all parts good, task by task", where the file asks for it.
+
+        Its budget is the sum of the parts' budgets: when every part keeps its own, the tasks that are bad in
+        any way cannot be more than that.
+        """
+        kind = notes.get("composite")
+        path: Path = ("metadata", "annotations", "agent-slo/composite")
+        if kind is not None and not spec.is_composite:
+            raise read.problem(path, "this SLO is no composite", "give each objective its indicatorRef")
+        if kind != "all":
+            return []
+        if spec.budgeting_method != "Occurrences" or any(o.composite_weight for o in spec.objectives):
+            remedy = "use budgetingMethod: Occurrences without compositeWeight"
+            raise read.problem(path, "tasks are counted one by one and without weights", remedy)
+        fraction = composite_target([p.target for p in parts])
+        if fraction <= 0:
+            problem = "the budgets of the parts add up to all tasks"
+            raise read.problem(path, problem, "choose higher targets")
+        target = Decimal(fraction.numerator) / Decimal(fraction.denominator)
+        for i, part in enumerate(parts):
+            parts[i] = replace(part, composite=False)
+        whole = replace(
+            parts[0],
+            objective="composite",
+            sli_name="composite",
+            title=notes.get("title") or read.object.metadata.display_name or read.object.metadata.name,
+            source=ConjunctionSource(
+                tuple(
+                    Part(p.source, p.op, p.cut) for p in parts if not isinstance(p.source, ConjunctionSource)
+                )
+            ),
+            target=target,
+            op=None,
+            cut=None,
+            unit="tasks",
+            alerts=self.alerts(read, target, parts[0].window),
+        )
+        return [whole]
 
     def objective(
         self,

@@ -18,7 +18,14 @@ from typing import Any
 
 import duckdb
 
-from metrics.slo.objective import THRESHOLD_SLIS, EventSource, Objective, TaskSource
+from metrics.slo.objective import (
+    THRESHOLD_SLIS,
+    ConjunctionSource,
+    EventSource,
+    Objective,
+    OwnSource,
+    TaskSource,
+)
 from metrics.slo.predicate import EVENT_COLUMNS, SqlWriter, columns_of
 
 Edge = tuple[datetime, datetime]
@@ -90,14 +97,9 @@ def _tree(edges: Sequence[str], moment: str, low: int, high: int) -> str:
     return f"CASE WHEN {moment} > {edges[middle]} THEN {later} ELSE {earlier} END"
 
 
-def _source_key(objective: Objective, tasks: Mapping[TaskSource, str]) -> str:
-    source = objective.source
-    return source.sli if isinstance(source, EventSource) else tasks[source]
-
-
 def task_rows(source: TaskSource, key: str, params: dict[str, Any]) -> str:
     """SELECT of `tasks` judged by the conditions of `source`; literals go to `params` under `key`."""
-    name = f"src_{key.removeprefix('task:')}"
+    name = _parameter(key)
     params[name] = key
     total = SqlWriter(f"{name}_t")
     meant = SqlWriter(f"{name}_m", assume={"eligible": True})
@@ -125,9 +127,53 @@ def task_rows(source: TaskSource, key: str, params: dict[str, Any]) -> str:
     return text
 
 
-def _unmeasured(task_values: Iterable[str], params: dict[str, Any]) -> str:
+def _parameter(key: str) -> str:
+    return "src_" + key.replace(":", "_")
+
+
+def conjunction_rows(source: ConjunctionSource, key: str, params: dict[str, Any]) -> str:
+    """SELECT of tasks judged by all parts of `source` together."""
+    name = _parameter(key)
+    params[name] = key
+    parts: list[str] = []
+    for i, part in enumerate(source.parts):
+        where, within = "TRUE", "TRUE"
+        if isinstance(part.source, EventSource):
+            writer = SqlWriter(f"{name}_{i}_w")
+            where = f"(sli = ${name}_{i}_sli AND {writer.write(part.source.where)})"
+            params |= {
+                f"{name}_{i}_sli": part.source.sli,
+                f"{name}_{i}_slis": [part.source.sli],
+                **writer.params,
+            }
+            rows = sql("event_rows").replace("$slis", f"${name}_{i}_slis")
+            needs_value = part.source.sli in THRESHOLD_SLIS
+        else:
+            rows = task_rows(part.source, f"{key}:{i}", params)
+            needs_value = part.source.value is not None
+        if part.cut is not None:
+            params[f"{name}_{i}_cut"] = float(part.cut)
+            within = f"value {_SIGNS[part.op or 'lte']} ${name}_{i}_cut"
+        parts.append(
+            filled("part_rows", rows=rows, where=where, within=within, needs_value=str(needs_value).upper())
+        )
+    return filled("conjunction_rows", source=f"${name}", parts=" UNION ALL ".join(f"({p})" for p in parts))
+
+
+def own_rows(source: OwnSource, key: str, params: dict[str, Any]) -> str:
+    """SELECT of the rows of a source that is no built-in SLI."""
+    if isinstance(source, ConjunctionSource):
+        return conjunction_rows(source, key, params)
+    return task_rows(source, key, params)
+
+
+def _measures(source: OwnSource) -> bool:
+    return isinstance(source, TaskSource) and source.value is not None
+
+
+def _unmeasured(own_values: Iterable[str], params: dict[str, Any]) -> str:
     """Condition of a good row without the value its SLI is about: unknown, not good and not zero."""
-    params["measured"] = [*THRESHOLD_SLIS, *task_values]
+    params["measured"] = [*THRESHOLD_SLIS, *own_values]
     return "(verdict = 'good' AND value IS NULL AND list_contains($measured, sli))"
 
 
@@ -149,10 +195,10 @@ class Cube:
     ):
         self.con = con
         self.edges = sorted(set(edges))
-        self.tasks: dict[TaskSource, str] = {}
+        self.own: dict[OwnSource, str] = {}
         for objective in objectives:
-            if isinstance(objective.source, TaskSource):
-                self.tasks.setdefault(objective.source, f"task:{len(self.tasks)}")
+            if not isinstance(objective.source, EventSource):
+                self.own.setdefault(objective.source, f"own:{len(self.own)}")
         self.cuts: dict[str, list[float]] = {}
         for objective in objectives:
             if objective.cut is not None:
@@ -165,7 +211,8 @@ class Cube:
 
     def key(self, objective: Objective) -> str:
         """Value of the cube's `sli` column for the objective."""
-        return _source_key(objective, self.tasks)
+        source = objective.source
+        return source.sli if isinstance(source, EventSource) else self.own[source]
 
     def band(self, edge: datetime) -> int:
         """Index of an edge; a window (a, b] holds the bands above band(a) up to band(b)."""
@@ -186,7 +233,7 @@ class Cube:
         rows = [sql("event_rows")] if any(isinstance(o.source, EventSource) for o in objectives) else []
         if rows:
             params["slis"] = sorted({o.source.sli for o in objectives if isinstance(o.source, EventSource)})
-        rows += [task_rows(source, key, params) for source, key in self.tasks.items()]
+        rows += [own_rows(source, key, params) for source, key in self.own.items()]
         cut_cases = []
         for i, (key, cuts) in enumerate(self.cuts.items()):
             params[f"cut_of_{i}"] = key
@@ -201,7 +248,7 @@ class Cube:
         params["first"], params["last"] = self.edges[0], self.edges[-1]
         band = _tree(names, "event_time", 0, len(names))
         due_band = _tree(names, "(event_time + to_seconds(due_s))", 0, len(names))
-        measured = [key for source, key in self.tasks.items() if source.value is not None]
+        measured = [key for source, key in self.own.items() if _measures(source)]
         text = filled(
             "cube",
             rows=" UNION ALL ".join(f"({r})" for r in rows),
@@ -267,8 +314,8 @@ def slice_counts(
         where = f"({writer.write(objective.source.where)})"
         params.update(writer.params)
     else:
-        rows = task_rows(objective.source, "task:0", params)
-        measured = ["task:0"] if objective.source.value is not None else []
+        rows = own_rows(objective.source, "own:0", params)
+        measured = ["own:0"] if _measures(objective.source) else []
     within = "TRUE"
     if objective.cut is not None:
         params["cut"] = float(objective.cut)

@@ -60,7 +60,24 @@ class TaskSource:
     value: str | None = None
 
 
-Source = EventSource | TaskSource
+@dataclass(frozen=True)
+class Part:
+    """One SLI of a conjunction with its cut."""
+
+    source: EventSource | TaskSource
+    op: Op | None = None
+    cut: Decimal | None = None
+
+
+@dataclass(frozen=True)
+class ConjunctionSource:
+    """Tasks judged by several SLIs at once: good when all of them are."""
+
+    parts: tuple[Part, ...]
+
+
+OwnSource = TaskSource | ConjunctionSource
+Source = EventSource | TaskSource | ConjunctionSource
 
 
 @dataclass(frozen=True)

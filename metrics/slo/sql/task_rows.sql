@@ -6,6 +6,6 @@ SELECT {source} AS sli, decided_at AS event_time,
             WHEN {good} THEN 'good'
             ELSE 'bad' END AS verdict,
        CAST({value} AS DOUBLE) AS value, agent, task_type, service, environment, app_version,
-       excluded_reason, outcome_evidence = 'inferred' AS inferred
+       excluded_reason, outcome_evidence = 'inferred' AS inferred, task_id
 FROM tasks
 WHERE decided_at IS NOT NULL AND {meant}

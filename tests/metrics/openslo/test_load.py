@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.openslo import OpenSLOError, default_objectives, load, load_all
-from metrics.slo.objective import EventSource, TaskSource
+from metrics.slo.objective import ConjunctionSource, EventSource, TaskSource
 
 ROOT = Path(__file__).parents[3]
 
@@ -227,6 +227,17 @@ def test_sources() -> None:
     assert isinstance(own.source, TaskSource)
     assert own.source.bad is None
     assert own.sli_name == "done"
+
+
+def test_a_conjunction_of_all_parts() -> None:
+    objectives = load(ROOT / "examples" / "slo" / "composite.yaml")
+    *_, whole = objectives
+    assert [o.objective for o in objectives if o.slo == whole.slo] == ["finished", "in-time", "composite"]
+    assert isinstance(whole.source, ConjunctionSource)
+    assert [(p.op, p.cut) for p in whole.source.parts] == [(None, None), ("lte", 300)]
+    assert whole.target == Decimal("0.85")
+    assert not any(o.composite for o in objectives if o.slo == whole.slo)
+    assert "no composite" in str(problem(text(notes="agent-slo/composite: all")))
 
 
 def test_foreign_data_sources_are_left_alone() -> None:

@@ -14,7 +14,17 @@ import pytest
 
 from metrics.openslo import default_objectives, load
 from metrics.slo.evaluate import evaluate, firing_now, write_status
-from metrics.slo.objective import AlertPair, EventSource, Objective, SloWindow, TaskSource, UnknownPolicy
+from metrics.slo.history import history
+from metrics.slo.objective import (
+    AlertPair,
+    ConjunctionSource,
+    EventSource,
+    Objective,
+    Part,
+    SloWindow,
+    TaskSource,
+    UnknownPolicy,
+)
 from metrics.slo.predicate import EVENT_COLUMNS, TASK_COLUMNS, parse
 from metrics.slo.status import StatusRow
 from metrics.slo.windows import Duration, parse_duration
@@ -309,6 +319,33 @@ def test_composite_is_the_weighted_sum(con: duckdb.DuckDBPyConnection, add: Add)
     assert (row.slo, row.objective, row.sli) == ("c", "composite", None)
     assert row.remaining == pytest.approx(1 - VECTORS["C1 composite"]["openslo_occ_w"])
     assert json.loads(row.burn)["28d"]["value"] == pytest.approx(0.7)
+
+
+def test_c2_conjunction_counts_tasks(con: duckdb.DuckDBPyConnection, add: Add) -> None:
+    """Seven all good, one slow, one failed, one both: 7 of 10, where the product of the SLIs says 6.4."""
+    vector = VECTORS["C2 per-task conjunction"]
+    for i in range(10):
+        done = "bad" if i >= 8 else "good"
+        slow = 90.0 if i in (7, 9) else 10.0
+        add(
+            event(ago(hours=i + 1), done, task_id=f"t{i}"),
+            event(ago(hours=i + 1), "good", sli="latency", value=slow, task_id=f"t{i}"),
+        )
+    add(
+        event(ago(hours=1), "excluded", task_id="maintained"),
+        event(ago(hours=1), "good", task_id="unmeasured"),
+        event(ago(hours=1), "good", sli="latency", task_id="unmeasured"),
+    )
+    parts = (
+        Part(EventSource("task_completion", parse("agent = 'a'", EVENT_COLUMNS))),
+        Part(EventSource("latency"), "lte", Decimal(60)),
+    )
+    wanted = objective(source=ConjunctionSource(parts), target=Decimal("0.6"))
+    row = one(con, wanted)
+    assert counted(row) == (vector["all3"], vector["n"] - vector["all3"], 1, 1)
+    assert json.loads(row.excluded_by) == {"maintenance": 1}
+    last = history(con, wanted, AS_OF, points=2)[-1]
+    assert (last.n, last.good) == (row.n, row.good)
 
 
 def test_empty_short_window_freezes_an_alert(con: duckdb.DuckDBPyConnection, add: Add) -> None:
