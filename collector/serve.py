@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import signal
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +37,8 @@ Background = Callable[[Store, threading.Event], None]
 """Runs in a thread of its own from start to stop: gets the store and an event that asks it to return."""
 
 _BACKGROUND_RETRY_SECONDS = 1.0
+# Of the time a stop may take, kept back for interrupting background work that does not end by itself.
+_INTERRUPT_SECONDS = 2.0
 
 
 class _Server(uvicorn.Server):
@@ -74,6 +78,7 @@ class Collector:
         self._started = threading.Event()
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
+        self._left_running = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
 
@@ -93,6 +98,13 @@ class Collector:
         """
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._main(ready, signals=True))
+        if self._left_running:
+            # Everything is committed and closed. A thread inside the engine cannot be ended, and
+            # tearing the interpreter down under it would abort the process.
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
         return 0
 
     def start(self) -> None:
@@ -257,8 +269,14 @@ class Collector:
         if not await loop.run_in_executor(None, intake.close, max(0.5, deadline - time.monotonic())):
             log.error("the last commit did not end in time; its senders have no answer and will send again")
         if background is not None:
-            await loop.run_in_executor(None, background.join, max(0.5, deadline - time.monotonic()))
+            patience = max(0.5, deadline - _INTERRUPT_SECONDS - time.monotonic())
+            await loop.run_in_executor(None, background.join, patience)
+            while background.is_alive() and time.monotonic() < deadline:
+                # In the middle of a pass: its transaction is undone, the next start repeats it.
+                store.interrupt()
+                await loop.run_in_executor(None, background.join, 0.1)
             if background.is_alive():
+                self._left_running = True
                 log.warning("the derivation is cut off in the middle; it is repeated at the next start")
 
     def _start_background(self, store: Store, asked: threading.Event) -> threading.Thread | None:

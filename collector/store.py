@@ -456,7 +456,7 @@ class Store:
             if self._checkpointer is not None:
                 self._checkpointer.join(timeout=5.0)
             with self._catalog:
-                self._interrupt_all()
+                self.interrupt()
                 if self._failure is None:
                     self._checkpoint_everything()
                 self._close_instance()
@@ -474,7 +474,7 @@ class Store:
                 log.warning("checkpoint of %s at stop failed, its log stays: %s", database, e)
 
     def _close_instance(self) -> None:
-        self._interrupt_all()
+        self.interrupt()
         for con in list(self._handed_out):
             with contextlib.suppress(duckdb.Error):  # already closed by its user
                 con.close()
@@ -485,7 +485,8 @@ class Store:
                 with contextlib.suppress(duckdb.Error):  # the instance may be dead already
                     con.close()
 
-    def _interrupt_all(self) -> None:
+    def interrupt(self) -> None:
+        """Stop whatever runs on connections that were handed out; each of them raises InterruptException."""
         for con in list(self._handed_out):
             with contextlib.suppress(duckdb.Error):  # nothing was running
                 con.interrupt()

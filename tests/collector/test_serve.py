@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import duckdb
 import httpx
 import pytest
 
@@ -83,6 +84,28 @@ def test_the_background_work_gets_the_store_and_is_asked_to_stop(start_collector
     collector.stop()
     assert seen[0] == 3
     assert ended.is_set()
+
+
+def test_background_work_in_a_long_statement_is_interrupted(start_collector: StartCollector) -> None:
+    entered = threading.Event()
+    raised: list[duckdb.Error] = []
+
+    def work(store: Store, stop: threading.Event) -> None:
+        con = store.derivation()
+        entered.set()
+        try:
+            con.execute(
+                "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 1"
+            )
+        except duckdb.Error as e:
+            raised.append(e)
+            raise
+
+    collector = start_collector(background=work, stop_seconds=2.5)
+    assert entered.wait(30)
+    collector.stop()
+    assert [type(e) for e in raised] == [duckdb.InterruptException]
+    assert not collector._left_running
 
 
 def test_failing_background_work_is_shown_and_tried_again(
