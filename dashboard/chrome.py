@@ -148,6 +148,7 @@ def table(
     *,
     key: str,
     selectable: bool = False,
+    drop_empty: bool = False,
     height: int | None = None,
     config: dict[str, Any] | None = None,
 ) -> int | None:
@@ -156,6 +157,8 @@ def table(
     Text that a spreadsheet would run as a formula gets a leading quote, since the table can be downloaded as
     CSV. Returns the position of the row that was clicked, if `selectable`.
     """
+    if drop_empty:
+        columns = {n: h for n, h in columns.items() if any(not missing(r[n]) and r[n] != "" for r in rows)}
     frame = pd.DataFrame(
         [[_cell(row[name]) for name in columns] for row in rows], columns=list(columns.values()), dtype=object
     )
@@ -187,6 +190,11 @@ def _cell(value: Any) -> Any:
 def open_task(task_id: str) -> None:
     """Go to the page of one task."""
     st.switch_page("screens/task.py", query_params={"id": task_id})
+
+
+def dark() -> bool:
+    """Whether the reader's theme is dark."""
+    return bool(st.context.theme.type == "dark")
 
 
 def badge(word: str, colour: str, icon: str) -> None:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
@@ -24,10 +23,10 @@ Row = Mapping[str, Any]
 CONTAINER_ROLES = frozenset({"agent", "workflow"})
 SIDE_EFFECTS = frozenset({"write", "idempotent_write"})
 ROW_PIXELS = 24
+AXIS_PIXELS = 900
+LETTER_PIXELS = 6.5
 # A call must stay visible beside a run of hours: bars are never drawn thinner than this share of the axis.
 MIN_BAR_SHARE = 0.004
-# Gaps without any step above this share of the axis can be cut out.
-LONG_GAP_SHARE = 0.15
 # How wide a cut gap is drawn, as a share of the busy time.
 GAP_SHARE = 0.09
 BAR = 0.72
@@ -87,7 +86,10 @@ def _end(step: Row) -> datetime:
 
 
 def idle_gaps(steps: Sequence[Row]) -> list[tuple[datetime, datetime]]:
-    """Long stretches in which no model, tool or other leaf step runs (human waits, crashes, deadlines)."""
+    """Stretches without any model, tool or other leaf step that are longer than all work together.
+
+    Human waits, crashes and deadlines are such; drawn to scale they would squeeze the work into a line.
+    """
     spans = sorted(
         (step["started_at"], _end(step))
         for step in steps
@@ -95,14 +97,17 @@ def idle_gaps(steps: Sequence[Row]) -> list[tuple[datetime, datetime]]:
     )
     if len(spans) < 2:
         return []
-    total = max(end for _, end in spans) - spans[0][0]
-    gaps = []
-    covered = spans[0][1]
-    for (_, _), (start, end) in pairwise(spans):
-        if start - covered > total * LONG_GAP_SHARE:
-            gaps.append((covered, start))
+    found = []
+    busy = timedelta(0)
+    low, covered = spans[0]
+    for start, end in spans[1:]:
+        if start > covered:
+            busy += covered - low
+            found.append((covered, start))
+            low = start
         covered = max(covered, end)
-    return gaps
+    busy += covered - low
+    return [(start, end) for start, end in found if end - start > busy]
 
 
 class Clock:
@@ -136,18 +141,21 @@ class Clock:
         return drawn
 
     def ticks(self) -> list[tuple[float, str]]:
-        """About eight round steps of time since the start; in a cut gap, below them, how long it was."""
+        """About eight round steps of time since the start.
+
+        After a cut gap they begin anew as `+2.0 s`, since `2 h 8 min` would read the same at every step; the
+        length of the gap stands below it.
+        """
         wanted = self.drawn_length / 8
         step = next((size for size in NICE_SECONDS if size >= wanted), wanted)
         edges = [0.0, *(edge for gap in self.cut for edge in gap), self.length]
         found: list[tuple[float, str]] = []
         for start, end in zip(edges[::2], edges[1::2], strict=True):
-            places = [start] if start else []
-            places += [n * step for n in range(math.ceil(start / step), math.floor(end / step) + 1)]
-            for place in places:
-                drawn = self.at_seconds(place)
-                if not found or drawn - found[-1][0] > step * 0.6:
-                    found.append((drawn, "start" if place == 0 else duration(place)))
+            first = duration(start) if start else "start"
+            sign = "+" if start else ""
+            for number in range(math.floor((end - start) / step) + 1):
+                label = f"{sign}{duration(number * step)}" if number else first
+                found.append((self.at_seconds(start + number * step), label))
         for start, end in self.cut:
             middle = (self.at_seconds(start) + self.at_seconds(end)) / 2
             found.append((middle, f"<br>({duration(end - start)} idle)"))
@@ -196,7 +204,6 @@ def figure(
         height=round(130 + ROW_PIXELS * max(y, 3)),
         margin={"l": 10, "r": 20, "t": 70, "b": 40},
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "itemsizing": "constant"},
-        uniformtext={"mode": "hide", "minsize": 10},
         hoverlabel={"align": "left"},
         xaxis={
             "title": {
@@ -233,6 +240,11 @@ def _style(step: Row) -> tuple[str, str]:
     return names.get(key, key), colours.ROLE_STYLE[key]
 
 
+def _fits(label: str, share: float) -> bool:
+    """Whether a label fits into a bar of this share of the axis; plotly would let it run over its neighbour."""
+    return len(label) * LETTER_PIXELS + 8 <= share * AXIS_PIXELS
+
+
 class _Bars:
     """Bars collected per legend entry, since plotly draws one trace much faster than hundreds."""
 
@@ -260,7 +272,8 @@ class _Bars:
         group["y"].append(y)
         group["width"].append(width)
         label = step["tool"] if step["role"] == "tool" else step["model"] if step["role"] == "model" else None
-        group["text"].append("" if missing(label) or opacity < 1 else plotly_text(label)[:60])
+        fits = not missing(label) and _fits(str(label), group["x"][-1] / self.clock.drawn_length)
+        group["text"].append(plotly_text(label) if fits and opacity == 1 else "")
         group["hover"].append(_hover(step))
 
     def draw(self, chart: go.Figure) -> None:

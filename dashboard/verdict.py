@@ -19,6 +19,9 @@ from dashboard.format import (
 
 Row = Mapping[str, Any]
 
+EVIDENCE_SHOWN = 4
+"""Span ids a sentence names; tables show all."""
+
 
 def verdict_sentence(task: Row) -> str:
     """One sentence: outcome, how strong its evidence is, and the rule that decided."""
@@ -30,6 +33,11 @@ def verdict_sentence(task: Row) -> str:
         sentence += f", {words(EVIDENCE_WORDS, task['outcome_evidence'])}"
     if not missing(task["rule"]):
         sentence += f" (rule {one_line(task['rule'], 80)})"
+    spans = evidence_ids(task.get("evidence"))
+    if spans:
+        shown = ", ".join(spans[:EVIDENCE_SHOWN])
+        more = f" and {len(spans) - EVIDENCE_SHOWN} more" if len(spans) > EVIDENCE_SHOWN else ""
+        sentence += f"; see span {shown}{more}"
     return sentence + "."
 
 
@@ -79,7 +87,7 @@ def run_evidence(runs: Sequence[Row]) -> list[str]:
         line = f"run {number}: {words({}, run['verdict'])}"
         if not missing(run["rule"]):
             line += f" by rule {one_line(run['rule'], 80)}"
-        spans = evidence_ids(run["evidence"])
+        spans = evidence_ids(run["evidence"])[:EVIDENCE_SHOWN]
         lines.append(line + (f"; see span {', '.join(spans)}" if spans else ""))
     return lines
 

@@ -65,18 +65,19 @@ def collect(reader: Reader, since: datetime | None) -> Row:
     status = rows(reader, "overview_status") if has_view(reader, "slo_status") else []
     return {
         "as_of": state[0]["as_of"] if state else None,
-        "slos": [
-            {
-                **row,
-                "burn": json_object(row["burn"]),
-                "exhaustion": json_object(row["exhaustion"]),
-                "firing": json_list(row["firing"]),
-            }
-            for row in status
-        ],
+        "slos": [row | _parsed(row) for row in status],
         "tasks": {row["outcome"]: row["tasks"] for row in rows(reader, "report_outcomes", since=bound)},
         "findings": rows(reader, "report_findings", since=bound),
         "duplicates": rows(reader, "report_duplicates", since=bound),
+    }
+
+
+def _parsed(row: Row) -> Row:
+    """The JSON columns of a status row as values, so that a machine need not parse twice."""
+    lists = ("firing", "pairs", "notes")
+    found: Row = {name: json_list(row[name]) for name in lists if name in row}
+    return found | {
+        name: json_object(row[name]) for name in ("burn", "exhaustion", "excluded_by") if name in row
     }
 
 

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import colours
-from dashboard.chrome import badge, open_task, page, table
+from dashboard.chrome import badge, dark, open_task, page, table
 from dashboard.door import Answers
 from dashboard.format import (
     CAUSE_WORDS,
@@ -60,7 +60,7 @@ def _card(row: dict[str, Any], history: list[dict[str, Any]]) -> None:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.markdown(f"**{markdown_text(row['title'] or row['slo'])}**", width="content")
             badge(words(STATE_WORDS, row["state"]), colour, icon)
-        left, right = st.columns([1, 1.25], gap="small", vertical_alignment="bottom")
+        left, right = st.columns([1.3, 1], gap="small", vertical_alignment="bottom")
         left.metric(
             f"{count(row['good'])} of {count(row['n'])} {_unit(row)}",
             markdown_text(percent(row["sli"])),
@@ -78,7 +78,7 @@ def _card(row: dict[str, Any], history: list[dict[str, Any]]) -> None:
         st.caption("  \n".join(markdown_text(line) for line in lines))
         for alert in json_list(row["firing"]):
             severity = markdown_text(words({}, alert.get("severity")).capitalize())
-            st.markdown(
+            st.caption(
                 f":material/notifications_active: **{severity} alert:** {markdown_text(alert.get('why'))}"
             )
 
@@ -93,7 +93,7 @@ def _sparkline(row: dict[str, Any], trend: list[dict[str, Any]]) -> go.Figure:
             [percent(p["sli"]), count(p["good"]), count(p["n"]), when(p["at"], seconds=False)] for p in trend
         ],
         mode="lines",
-        line={"color": colours.BLUE, "width": 2},
+        line={"color": colours.SKY if dark() else colours.BLUE, "width": 2},
         hovertemplate="%{customdata[0]} (%{customdata[1]} of %{customdata[2]})<br>"
         "%{customdata[3]}<extra></extra>",
     )
@@ -127,7 +127,7 @@ def _cut(row: dict[str, Any]) -> str:
     if row["unit"] == "s":
         return duration(row["cut"])
     if row["unit"] == "USD":
-        return usd(row["cut"])
+        return f"${row['cut']:,.2f}" if row["cut"] == round(row["cut"], 2) else usd(row["cut"])
     return f"{number(row['cut'], 3)} {'' if missing(row['unit']) else row['unit']}".strip()
 
 
@@ -139,7 +139,7 @@ def _budget(row: dict[str, Any]) -> None:
     allowed = (
         ""
         if missing(row["budget_events"])
-        else f" · {count(row['bad'])} bad, {number(row['budget_events'])} allowed"
+        else f" · {count(row['bad'])} bad, {_allowed(row['budget_events'])} allowed"
     )
     label = (
         f"Budget left {percent(remaining, 0)}"
@@ -147,6 +147,11 @@ def _budget(row: dict[str, Any]) -> None:
         else f"Budget overspent by {percent(-remaining, 0)}"
     )
     st.progress(min(max(float(remaining), 0.0), 1.0), text=markdown_text(label + allowed))
+
+
+def _allowed(events: float) -> str:
+    """Budgets are fractions of events; the fraction only matters while the budget is small."""
+    return number(events, 0 if events >= 100 else 1)
 
 
 def _exhaustion(row: dict[str, Any]) -> str:

@@ -147,6 +147,7 @@ def _attempts(attempts: list[Row], steps: list[Row]) -> None:
             "arguments": "Arguments",
         },
         key="attempts",
+        drop_empty=True,
         selectable=True,
     )
     if picked is not None:
@@ -226,6 +227,7 @@ def _interventions(rows: list[Row]) -> None:
             "evidence": "Evidence (span ids)",
         },
         key="interventions",
+        drop_empty=True,
     )
 
 
@@ -254,6 +256,7 @@ def _runs(rows: list[Row]) -> None:
             "trace_id": "Trace",
         },
         key="runs",
+        drop_empty=True,
     )
 
 
@@ -263,6 +266,7 @@ def _revisions(rows: list[Row]) -> None:
         [{**row, "changed": when(row["changed_at"]), "sli": words({}, row["sli"])} for row in rows],
         {"changed": "When", "sli": "SLI", "from_verdict": "From", "to_verdict": "To", "cause": "Cause"},
         key="revisions",
+        drop_empty=True,
     )
 
 

@@ -11,7 +11,6 @@ import streamlit as st
 from dashboard.chrome import open_task, page, table
 from dashboard.door import Answers
 from dashboard.format import (
-    EVIDENCE_WORDS,
     OUTCOME_GLYPHS,
     OUTCOME_WORDS,
     count,
@@ -28,9 +27,7 @@ PAGE_ROWS = 200
 # Pixels: as narrow as the heading allows, which leaves the rest to the texts.
 RIGHT_COLUMNS = {
     "Duplicates": 80,
-    "Interventions": 98,
-    "Runs": 52,
-    "Tool calls": 76,
+    "Human": 64,
     "Wall time": 84,
     "Active time": 86,
     "Cost": 76,
@@ -64,9 +61,7 @@ def show(reader: Answers) -> None:
             "outcome": "Outcome",
             "evidence": "Evidence",
             "duplicates": "Duplicates",
-            "people": "Interventions",
-            "runs": "Runs",
-            "tool_calls": "Tool calls",
+            "people": "Human",
             "wall": "Wall time",
             "active": "Active time",
             "cost": "Cost",
@@ -174,7 +169,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
         **row,
         "started_at": when(row["started_at"]).removesuffix(" UTC"),
         "outcome": f"{OUTCOME_GLYPHS.get(row['outcome'], '?')} {words(OUTCOME_WORDS, row['outcome'])}",
-        "evidence": words(EVIDENCE_WORDS, row["outcome_evidence"]).split(" ")[0],
+        "evidence": None if row["outcome_evidence"] == "none" else row["outcome_evidence"],
         "duplicates": count(row["duplicates_unprotected"]) if row["duplicates_unprotected"] else "",
         "people": count(row["interventions"]) if row["interventions"] else "",
         "wall": duration(row["wall_s"]),

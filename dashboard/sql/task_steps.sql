@@ -4,10 +4,10 @@
 SELECT
     s.trace_id, s.span_id, s.run_id, s.role, s.agent, s.tool, s.model, s.arguments, s.result,
     s.input_tokens, s.output_tokens, s.cost_usd, s.error_class, s.finish_reason,
-    s.started_at, s.ended_at,
+    make_timestamp(s.start_ns // 1000) AS started_at, make_timestamp(s.end_ns // 1000) AS ended_at,
     a.attempt_id, a.action_id, a.effect_class, a.outcome, a.disposition, a.attempt_no,
     a.duplicate, a.cause, a.effect, a.suspected
 FROM steps s
 LEFT JOIN attempts a ON a.task_id = s.task_id AND a.trace_id = s.trace_id AND a.span_id = s.span_id
 WHERE s.task_id = $id
-ORDER BY s.started_at, s.ended_at DESC, s.span_id
+ORDER BY s.start_ns, s.end_ns DESC, s.span_id

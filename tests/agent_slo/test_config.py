@@ -31,8 +31,9 @@ tools:
   "get_*": {effect: read}
 results: {refused: ["^Error"]}
 tasks:
-  default: {quiet: 10m, deadline: 1h, human_deadline: null, unknown: bad-after-24h, gate_is_intervention:
-  true} refund: {match: {agent: refund_agent}, deadline: 2h}
+  default: {quiet: 10m, deadline: 1h, human_deadline: null, unknown: bad-after-24h,
+            gate_is_intervention: true}
+  refund: {match: {agent: refund_agent}, deadline: 2h}
 policies:
   approvals: [{tool: issue_refund, above: {amount: 500}}]
 objectives: [slo/*.yaml]

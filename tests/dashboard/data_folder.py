@@ -22,7 +22,7 @@ TASKS = """CREATE TABLE core.tasks (task_id VARCHAR, task_type VARCHAR, agent VA
     next_due_at TIMESTAMP, frozen BOOLEAN, telemetry_duplicates BIGINT, app_version VARCHAR, runs BIGINT,
     traces BIGINT, model_calls BIGINT, tool_calls BIGINT, input_tokens BIGINT, output_tokens BIGINT,
     cost_usd DOUBLE, cost_complete BOOLEAN, started_at TIMESTAMP, ended_at TIMESTAMP, wall_s DOUBLE,
-    active_s DOUBLE, human_wait_s DOUBLE, revision BIGINT, rule VARCHAR)"""
+    active_s DOUBLE, human_wait_s DOUBLE, revision BIGINT, rule VARCHAR, evidence VARCHAR[])"""
 RUNS = """CREATE TABLE core.runs (run_id VARCHAR, task_id VARCHAR, trace_id VARCHAR, agent VARCHAR,
     verdict VARCHAR,
     trigger VARCHAR, started_at TIMESTAMP, ended_at TIMESTAMP, rule VARCHAR, evidence VARCHAR[])"""
@@ -32,7 +32,8 @@ STEPS = """CREATE TABLE work.steps (trace_id VARCHAR, span_id VARCHAR, parent_st
     result VARCHAR, provider VARCHAR, model VARCHAR, input_tokens BIGINT, output_tokens BIGINT,
     cache_read_tokens BIGINT, cache_write_tokens BIGINT, reasoning_tokens BIGINT, cost_usd DOUBLE,
     error_class VARCHAR, finish_reason VARCHAR, conversation_id VARCHAR, user_id VARCHAR, attempt_no BIGINT,
-    started_at TIMESTAMP, ended_at TIMESTAMP)"""
+    started_at TIMESTAMP, ended_at TIMESTAMP,
+    start_ns BIGINT, end_ns BIGINT)"""
 ATTEMPTS = """CREATE TABLE work.attempts (attempt_id VARCHAR, span_id VARCHAR, trace_id VARCHAR,
     run_id VARCHAR,
     task_id VARCHAR, action_id VARCHAR, tool VARCHAR, effect_class VARCHAR, class_source VARCHAR,
@@ -98,6 +99,11 @@ def write_folder(data: Path, *, tasks: int = 1, words: Words | None = None, deri
     return data
 
 
+def nanoseconds(moment: datetime) -> int:
+    """Nanoseconds since 1970 of a naive UTC moment."""
+    return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000
+
+
 def _insert(con: duckdb.DuckDBPyConnection, table: str, row: dict[str, Any]) -> None:
     names = ", ".join(row)
     con.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
@@ -151,6 +157,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
             "human_wait_s": 700.0 if duplicate else 0.0,
             "revision": 1,
             "rule": "stated_outcome",
+            "evidence": [f"{number * 100 + 1:016x}"],
         },
     )
     runs = [(f"{task_id}-r1", trace, began, began + timedelta(seconds=8), "paused", "start")]
@@ -228,6 +235,8 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                 {
                     **common,
                     **times,
+                    "start_ns": nanoseconds(times["started_at"]),
+                    "end_ns": nanoseconds(times["ended_at"]),
                     "role": role,
                     "agent": text.agent,
                     "tool": text.tool if tool else None,

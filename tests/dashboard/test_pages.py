@@ -103,7 +103,7 @@ def test_unknown_values_read_as_a_dash(open_page: OpenPage, tmp_path: Path) -> N
 def test_task_tells_the_verdict_with_rule_and_evidence(open_page: OpenPage, tmp_path: Path) -> None:
     test = open_page(write_folder(tmp_path / "data", tasks=6), "screens/task.py", id="task-0005")
     said = texts(test)
-    assert "Outcome: lost, inferred from the trace (rule stated_outcome)." in said
+    assert "Outcome: lost, inferred from the trace (rule stated_outcome); see span 00000000000001f5." in said
     assert "run 1: paused by rule root_ended; see span 0000000000000006" in said
     assert "run 2: ended" in said
     attempts = next(f.value for f in test.dataframe if "Duplicate" in f.value.columns)
