@@ -1,5 +1,5 @@
 -- Grain: one row per attempt (a tool step), executed or not, with the verdict on repetition.
--- Inputs: executions, repeats, runs, task_runs.
+-- Inputs: executions, repeats, run_verdicts, task_runs.
 -- Steps 9 and 11 of the decision in docs/definitions: compensation, and what a trace can only make us suspect.
 WITH undone AS (
   SELECT x.attempt_id, min(z.attempt_id) AS by_attempt
@@ -17,7 +17,7 @@ WITH undone AS (
 -- asked for in a run that lost its root, and never seen to end: its effect is unknown
 witnessed AS (
   SELECT t.task_id, r.run_id, r.last_model_span_id, r.start_ns, unnest(r.pending) AS call
-  FROM runs r
+  FROM run_verdicts r
   JOIN task_runs t USING (run_id)
   WHERE NOT r.root_ended
 ),

@@ -1,5 +1,5 @@
 -- Grain: one row per tool step, telemetry duplicates removed: was it executed, what kind of tool is it, how did it end.
--- Inputs: steps, runs, task_runs, tool_classes, outcome_words, refused_results, unknown_results, denial_results, pause_results.
+-- Inputs: steps, run_verdicts, task_runs, tool_classes, outcome_words, refused_results, unknown_results, denial_results, pause_results.
 -- Steps 1 to 4 of the decision in docs/definitions (duplicate action).
 WITH calls AS (
   SELECT
@@ -9,7 +9,7 @@ WITH calls AS (
       ELSE row_number() OVER (PARTITION BY s.trace_id, s.call_id, s.tool, s.arguments, s.start_ns, s.end_ns ORDER BY s.span_id) END AS copy
   FROM steps s
   JOIN task_runs t USING (run_id)
-  JOIN runs r USING (run_id)
+  JOIN run_verdicts r USING (run_id)
   WHERE s.role = 'tool' AND s.tool IS NOT NULL AND NOT s.same_tool_above
 ),
 told AS (

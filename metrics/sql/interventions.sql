@@ -1,12 +1,12 @@
 -- Grain: one row per moment at which a human took part in a task.
--- Inputs: runs, task_runs, attempts, executions, steps.
+-- Inputs: run_verdicts, task_runs, attempts, executions, steps.
 -- A pause is one moment however many calls wait in it; what became of it is read from what is stated, else from what the
 -- next runs did with the waiting calls.
 WITH placed AS (
   SELECT
     t.task_id, r.run_id, r.verdict, r.ended_at AS requested_at, r.open_calls, r.evidence, r.rule, t.position,
     lead(r.started_at) OVER (PARTITION BY t.task_id ORDER BY t.position) AS resumed_at
-  FROM runs r
+  FROM run_verdicts r
   JOIN task_runs t USING (run_id)
 ),
 pauses AS (
@@ -44,7 +44,7 @@ said AS (
     bool_and(a.approved) AS approved
   FROM waiting w
   JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
-  JOIN (SELECT run_id, unnest(approvals, recursive := true) FROM runs) a(run_id, id, approved) ON a.run_id = t.run_id
+  JOIN (SELECT run_id, unnest(approvals, recursive := true) FROM run_verdicts) a(run_id, id, approved) ON a.run_id = t.run_id
   WHERE a.id = w.call.id OR a.id IS NULL
   GROUP BY w.paused_run
 ),
@@ -52,7 +52,7 @@ refusals AS (
   SELECT w.paused_run, bool_or(EXISTS (SELECT 1 FROM denial_results d WHERE regexp_matches(lower(h.text), d.pattern))) AS denied, true AS replied
   FROM waiting w
   JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
-  JOIN (SELECT run_id, unnest(history, recursive := true) FROM runs) h(run_id, id, text) ON h.run_id = t.run_id AND h.id = w.call.id
+  JOIN (SELECT run_id, unnest(history, recursive := true) FROM run_verdicts) h(run_id, id, text) ON h.run_id = t.run_id AND h.id = w.call.id
   GROUP BY w.paused_run
 ),
 -- a step of the next run that states a decision without being the call itself

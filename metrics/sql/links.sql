@@ -1,11 +1,11 @@
 -- Grain: one row per pair of runs of one task (later run, earlier run, rule).
--- Inputs: runs.
+-- Inputs: run_verdicts.
 -- In the order of docs/definitions: stated task id; the framework's own run id; a tool call id of both; conversation and
 -- evidence of continuation. A conversation alone is no evidence: it can hold many tasks.
 WITH r AS (
   SELECT run_id, start_ns, last_ns, service, agent, conversation_id, invocation_id, task_id_stated, input_id, input_key, trigger,
     verdict, root_ended, open_calls, executed_ids, history, approvals, user_text
-  FROM runs
+  FROM run_verdicts
 ),
 ordered AS (
   SELECT

@@ -1,5 +1,5 @@
 -- Grain: one row per executed side-effecting attempt that repeats an earlier one, with the earlier one it is held against.
--- Inputs: executions, runs.
+-- Inputs: executions, run_verdicts.
 -- Steps 5 to 8 and 10 of the decision in docs/definitions (duplicate action).
 WITH effects AS (
   SELECT * FROM executions WHERE is_side_effect AND disposition = 'executed'
@@ -90,5 +90,5 @@ SELECT
   -- a repeat long after the tool's window may be meant: shown, with lower confidence
   g.start_ns - g.earlier_start_ns > g.window_s * 1e9 AS beyond_window
 FROM graded g
-JOIN runs x ON x.run_id = g.run_id
-JOIN runs y ON y.run_id = g.earlier_run_id
+JOIN run_verdicts x ON x.run_id = g.run_id
+JOIN run_verdicts y ON y.run_id = g.earlier_run_id

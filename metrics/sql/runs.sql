@@ -1,51 +1,9 @@
--- Grain: one row per run, with its verdict.
--- Inputs: run_facts; variable as_of.
--- Order matters: a pause that says so comes before an error (an interrupt often has the status of one), an error before
--- a pause that is only inferred (a step limit leaves a tool call open as well).
-WITH judged AS (
-  SELECT
-    *,
-    coalesce(trigger_stated, CASE WHEN len(approvals) > 0 THEN 'resume' END) AS trigger,
-    -- a stated result of the root, else the last model's answer; with content capture off, tokens and a stop-class finish
-    coalesce(root_output, last_model_output) IS NOT NULL
-      OR (last_model_output_tokens > 0 AND last_model_finish = 'stop')
-      OR (last_model_span_id IS NULL AND root_output_tokens > 0 AND root_finish = 'stop') AS answered,
-    CASE
-      WHEN NOT root_ended THEN
-        CASE WHEN getvariable('as_of') >= make_timestamp(last_ns // 1000) + to_seconds(quiet_s) THEN 'crashed' ELSE 'running' END
-      WHEN root_finish = 'interrupt' OR last_model_finish = 'interrupt' THEN 'paused'
-      WHEN says_pause OR len(deferred) > 0 THEN 'paused'
-      WHEN root_error OR last_model_error OR agent_error_span_id IS NOT NULL THEN 'failed'
-      WHEN last_model_finish = 'error' THEN 'failed'
-      WHEN (len(pending) > 0 OR len(halves) > 0 OR last_tool_ns >= last_model_ns) AND root_output IS NULL THEN 'paused'
-      WHEN last_model_empty THEN 'aborted'
-      ELSE 'ended'
-    END AS verdict,
-    CASE
-      WHEN NOT has_root THEN 'run.no_root'
-      WHEN NOT root_ended THEN 'run.root_never_ended'
-      WHEN root_finish = 'interrupt' OR last_model_finish = 'interrupt' THEN 'run.paused.finish_reason'
-      WHEN says_pause THEN 'run.paused.tool_says_so'
-      WHEN len(deferred) > 0 THEN 'run.paused.deferred_calls'
-      WHEN root_error THEN 'run.failed.root_error'
-      WHEN last_model_error THEN 'run.failed.last_model_error'
-      WHEN agent_error_span_id IS NOT NULL THEN 'run.failed.agent_error'
-      WHEN last_model_finish = 'error' THEN 'run.failed.finish_reason'
-      WHEN len(pending) > 0 AND root_output IS NULL THEN 'run.paused.call_left_open'
-      WHEN len(halves) > 0 AND root_output IS NULL THEN 'run.paused.call_without_result'
-      WHEN last_tool_ns >= last_model_ns AND root_output IS NULL THEN 'run.paused.ends_on_a_tool'
-      WHEN last_model_empty THEN 'run.aborted.empty_model_call'
-      ELSE 'run.ended'
-    END AS rule
-  FROM run_facts
-)
+-- Grain: one row per run: one execution of an agent, with its verdict and the task it is part of.
+-- Inputs: run_verdicts, task_runs, links.
 SELECT
-  *,
-  CASE WHEN verdict = 'paused' OR NOT root_ended THEN list_distinct(list_concat(deferred, halves, pending)) ELSE [] END AS open_calls,
-  list_filter(list_concat([root_span_id, last_model_span_id, agent_error_span_id], half_span_ids), lambda s: s IS NOT NULL) AS evidence,
-  make_timestamp(start_ns // 1000) AS started_at,
-  CASE WHEN root_ended THEN make_timestamp(root_end_ns // 1000) END AS ended_at,
-  make_timestamp(last_ns // 1000) AS last_seen_at,
-  CASE WHEN NOT root_ended THEN make_timestamp(last_ns // 1000) + to_seconds(quiet_s) END AS quiet_at,
-  coalesce(input_id, md5(user_text)) AS input_key
-FROM judged
+  r.run_id, t.task_id, r.trace_id, r.agent, r.verdict, r.trigger, r.started_at, r.ended_at, r.rule, r.evidence,
+  t.position, t.intent, r.conversation_id, r.service, r.last_seen_at, r.root_span_id,
+  -- why it belongs to its task: the joins that lead back to earlier runs of it
+  coalesce((SELECT list(DISTINCT l.rule ORDER BY l.rule) FROM links l WHERE l.run_id = r.run_id), []) AS joined_by
+FROM run_verdicts r
+JOIN task_runs t USING (run_id)

@@ -1,9 +1,9 @@
 -- Grain: one row per run: the task it is part of, its place in it, and the intent it serves.
--- Inputs: runs, links.
+-- Inputs: run_verdicts, links.
 -- A task is a connected set of runs. Its id is the stated one, else a hash of its earliest run; the ids its other runs
 -- would have had alone stay valid as aliases.
 WITH RECURSIVE ranked AS (
-  SELECT run_id, row_number() OVER (ORDER BY start_ns, run_id) AS place FROM runs
+  SELECT run_id, row_number() OVER (ORDER BY start_ns, run_id) AS place FROM run_verdicts
 ),
 pairs AS (
   SELECT run_id AS a, earlier AS b FROM links UNION SELECT earlier, run_id FROM links
@@ -23,7 +23,7 @@ named AS (
     r.*, l.place AS component,
     -- the first run of a trace is named by the trace, so that a trace id leads to its task; further ones by their root too
     'task-' || left(md5(CASE WHEN row_number() OVER (PARTITION BY r.trace_id ORDER BY r.start_ns, r.run_id) = 1 THEN r.trace_id ELSE r.run_id END), 16) AS own_id
-  FROM runs r
+  FROM run_verdicts r
   JOIN labelled l USING (run_id)
 ),
 grouped AS (

@@ -1,5 +1,5 @@
 -- Grain: one row per task, with its outcome.
--- Inputs: runs, task_runs, steps, attempts, executions, actions, interventions, evaluation_labels, excluded_environments,
+-- Inputs: run_verdicts, task_runs, steps, attempts, executions, actions, interventions, evaluation_labels, excluded_environments,
 --   maintenance_windows, kept_revisions; variable as_of.
 -- Evidence in order of strength: stated, evaluated, inferred. Nothing is completed by inference while anything speaks
 -- against it; what is not known is unknown.
@@ -8,7 +8,7 @@ WITH members AS (
     row_number() OVER (PARTITION BY t.task_id ORDER BY r.dropped, t.position DESC) AS from_end,
     row_number() OVER (PARTITION BY t.task_id ORDER BY t.position) AS from_start
   FROM task_runs t
-  JOIN runs r USING (run_id)
+  JOIN run_verdicts r USING (run_id)
 ),
 last_run AS (SELECT * FROM members WHERE from_end = 1),
 first_run AS (SELECT * FROM members WHERE from_start = 1),
@@ -27,6 +27,8 @@ whole AS (
     arg_min(task_type_stated, position) FILTER (WHERE task_type_stated IS NOT NULL) AS task_type_stated,
     arg_max(app_version, position) FILTER (WHERE app_version IS NOT NULL) AS app_version,
     sum(model_calls)::BIGINT AS model_calls,
+    -- a run that lost its root turns from running to crashed by the clock alone, whatever the task's outcome
+    min(quiet_at) FILTER (WHERE quiet_at > getvariable('as_of')) AS next_quiet_at,
     bool_or(verdict IN ('failed', 'aborted', 'crashed')) AS had_trouble
   FROM members
   GROUP BY task_id
@@ -83,7 +85,7 @@ loose_ends AS (
 -- a side effect asked for in a run that lost its root, with no sign that it was done or done again
 unwitnessed AS (
   SELECT t.task_id, min(r.last_model_span_id) AS span_id
-  FROM (SELECT run_id, last_model_span_id, root_ended, unnest(pending) AS call FROM runs) r
+  FROM (SELECT run_id, last_model_span_id, root_ended, unnest(pending) AS call FROM run_verdicts) r
   JOIN task_runs t USING (run_id)
   WHERE NOT r.root_ended
     AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = t.task_id AND a.tool = r.call.name AND a.outcome = 'ok')
@@ -119,7 +121,7 @@ humans AS (
 timed AS (
   SELECT
     w.*, l.run_id AS last_run_id, l.verdict, l.root_ended, l.rule AS run_rule, l.evidence AS run_evidence, l.answered, l.ended_at AS run_ended_at,
-    l.last_seen_at, l.quiet_at, l.human_deadline_s, l.agent AS last_agent,
+    l.last_seen_at, l.human_deadline_s, l.agent AS last_agent,
     f.agent, f.service, f.environment, f.rule_type,
     e.label AS evaluated,
     make_timestamp(w.start_ns // 1000) AS started_at,
@@ -212,11 +214,13 @@ SELECT
   e.is_terminal AND e.excluded_reason IS NULL AS eligible,
   e.excluded_reason,
   e.decided_at,
-  CASE
-    WHEN e.outcome = 'running' AND e.quiet_at > getvariable('as_of') THEN e.quiet_at
-    WHEN e.outcome = 'running' AND e.deadline_at > getvariable('as_of') THEN e.deadline_at
-    WHEN e.outcome = 'waiting_human' AND e.human_deadline_s IS NOT NULL THEN e.run_ended_at + to_seconds(e.human_deadline_s)
-  END AS next_due_at,
+  least(
+    e.next_quiet_at,
+    CASE
+      WHEN e.outcome = 'running' AND e.deadline_at > getvariable('as_of') THEN e.deadline_at
+      WHEN e.outcome = 'waiting_human' AND e.human_deadline_s IS NOT NULL THEN e.run_ended_at + to_seconds(e.human_deadline_s)
+    END
+  ) AS next_due_at,
   false AS frozen,
   (coalesce(c.extra_spans, 0) + greatest(coalesce(c.tool_steps, 0) - coalesce(a.attempts, 0), 0))::BIGINT AS telemetry_duplicates,
   e.app_version,
