@@ -508,6 +508,7 @@ def link(reads: list[Read]) -> Linked:
     fail on the day it is used.
     """
     linker = _Linker(reads)
+    told: set[str] = set()
     for read in reads:
         try:
             if isinstance(read.object, Slo):
@@ -521,5 +522,8 @@ def link(reads: list[Read]) -> Linked:
             remedy = f"left alone; type: {SOURCE_TYPE} is read"
             linker.out.warnings.append(read.problem((), text, remedy))
         except OpenSLOError as error:
-            linker.out.problems.append(error)
+            # A faulty SLI is met again by every SLO that refers to it: one problem, told once.
+            if str(error) not in told:
+                told.add(str(error))
+                linker.out.problems.append(error)
     return linker.out

@@ -266,6 +266,18 @@ def test_all_problems_are_kept() -> None:
     assert len(error.more) == 1
 
 
+def test_a_faulty_sli_is_told_once() -> None:
+    assert problem(text(good="builtin: x")).more == ()
+
+
+def test_aliases_cannot_blow_up() -> None:
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9)
+    )
+    assert "too many values" in str(problem(bomb))
+    assert "not readable" in str(problem("a: &a [*a]\nb: 1\n"))
+
+
 def test_a_rolling_month_is_thirty_days_and_says_so() -> None:
     loaded = load_all(text().replace("28d", "1M"))
     assert loaded.objectives[0].window.duration.seconds == 30 * 86400

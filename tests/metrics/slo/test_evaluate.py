@@ -400,6 +400,10 @@ def test_only_table_names_are_written_to(con: duckdb.DuckDBPyConnection, target:
         write_status(con, [], target)
 
 
+def test_nothing_to_evaluate(con: duckdb.DuckDBPyConnection) -> None:
+    assert evaluate(con, [], AS_OF) == []
+
+
 def test_as_of_with_a_zone_is_the_same_moment(con: duckdb.DuckDBPyConnection, add: Add) -> None:
     add(event(AS_OF, "good"))
     there = AS_OF.replace(tzinfo=ZoneInfo("UTC")).astimezone(ZoneInfo("Asia/Tokyo"))
