@@ -114,8 +114,8 @@ def _deriver(con: duckdb.DuckDBPyConnection, store: Store, config: Config) -> De
 def _evaluate(store: Store, objectives: Sequence[Objective], as_of: datetime) -> None:
     """Evaluate all objectives, write status and history; an alert on an empty window stays as it was.
 
-    On a connection of its own: the deriver's has temporary tables named `tasks` and `sli_events` with the rows
-    of its last pass only, which hide the views of these names.
+    On a connection of its own: the deriver's has temporary tables named `tasks` and `sli_events` with the
+    rows of its last pass only, which hide the views of these names.
     """
     con = store.derivation()
     try:

@@ -155,7 +155,8 @@ def table(
     """Show rows as a table of plain cells: `columns` maps row keys to headings, in order.
 
     Text that a spreadsheet would run as a formula gets a leading quote, since the table can be downloaded as
-    CSV. Returns the position of the row that was clicked, if `selectable`.
+    CSV. `drop_empty` leaves out columns in which no row says anything. Returns the position of the row that was
+    clicked, if `selectable`.
     """
     if drop_empty:
         columns = {n: h for n, h in columns.items() if any(not missing(r[n]) and r[n] != "" for r in rows)}

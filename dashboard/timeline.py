@@ -241,7 +241,7 @@ def _style(step: Row) -> tuple[str, str]:
 
 
 def _fits(label: str, share: float) -> bool:
-    """Whether a label fits into a bar of this share of the axis; plotly would let it run over its neighbour."""
+    """Whether a label fits into a bar of this share of the axis; plotly lets it run over its neighbour."""
     return len(label) * LETTER_PIXELS + 8 <= share * AXIS_PIXELS
 
 

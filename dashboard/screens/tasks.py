@@ -94,7 +94,7 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
     first = _day(choices["first_started"])
     last = _day(choices["last_started"])
     with st.container(border=True, key="filters"):
-        top = st.columns([1.3, 1.2, 1.2, 1.4, 1.4], gap="small", vertical_alignment="bottom")
+        top = st.columns([1.55, 1.15, 1.15, 1.4, 1.4], gap="small", vertical_alignment="bottom")
         days = top[0].date_input(
             "Started (UTC)", value=(), min_value=first, max_value=last, key="day", bind="query-params"
         )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.agent_slo.conftest import command
 from tests.agent_slo.waiting import until
 from tests.dashboard.conftest import OpenPage, texts
 from tests.dashboard.data_folder import write_folder
 
 
-def test_the_collector_is_asked_while_it_runs_and_its_files_read_after_it(
-    open_page: OpenPage, tmp_path: Path
-) -> None:
+def test_the_door_while_it_runs_and_the_files_after_it(open_page: OpenPage, tmp_path: Path) -> None:
     data = write_folder(tmp_path / "data", derived=False)
     collector = subprocess.Popen(
-        [sys.executable, "-m", "agent_slo", "collect", "--data", str(data), "--http", "127.0.0.1:0", "--no-grpc"],
+        command("collect", "--data", data, "--http", "127.0.0.1:0", "--no-grpc"),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

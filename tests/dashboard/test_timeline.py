@@ -73,8 +73,13 @@ def test_a_single_attempt_is_not_joined() -> None:
 
 def test_a_long_wait_is_cut_and_its_length_said() -> None:
     steps = [step(1, 0, 5), step(2, 7205, 7210, run="r2")]
-    wait = {"kind": "approval", "decision": "approved", "wait_s": 7200.0,
-            "requested_at": START + timedelta(seconds=5), "decided_at": START + timedelta(seconds=7205)}  # fmt: skip
+    wait = {
+        "kind": "approval",
+        "decision": "approved",
+        "wait_s": 7200.0,
+        "requested_at": START + timedelta(seconds=5),
+        "decided_at": START + timedelta(seconds=7205),
+    }
     assert idle_gaps(steps) == [(START + timedelta(seconds=5), START + timedelta(seconds=7205))]
     cut, whole = figure(RUNS, steps, [wait]), figure(RUNS, steps, [wait], cut_gaps=False)
     assert cut.layout.xaxis.range[1] < 15
