@@ -11,7 +11,7 @@ from metrics.conventions import words
 
 
 def register(con: duckdb.DuckDBPyConnection) -> None:
-    """Register `canonical_arguments`, `argument_leaves`, `result_entities`, `without_free_text` and `read_messages` on the instance."""
+    """Register the functions of `metrics.canonical` and `metrics.messages` on the instance, under their SQL names."""
     free_text = frozenset(words()["free_text"])
 
     def without_free_text(column: pa.ChunkedArray) -> pa.Array:
@@ -26,7 +26,10 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         ("read_messages", messages.read_column, [VARCHAR] * 5, duckdb.type(messages.SQL_TYPE)),
     ]
     present = {
-        name for (name,) in con.execute("SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal").fetchall()
+        name
+        for (name,) in con.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
+        ).fetchall()
     }
     for name, function, arguments, returns in listed:
         if name not in present:

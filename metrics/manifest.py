@@ -44,6 +44,12 @@ def models() -> tuple[Model, ...]:
     return tuple(found)
 
 
+@cache
+def pass_sql(name: str) -> str:
+    """Return one file of `metrics/sql/passes`: what a pass does besides running the models."""
+    return (files("metrics") / "sql" / "passes" / f"{name}.sql").read_text(encoding="utf-8")
+
+
 def filled(model: Model, compiled: Compiled) -> str:
     """Return the SQL of a model with the compiled conventions in place of its `{{...}}` marks."""
     sql = model.sql

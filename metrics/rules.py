@@ -31,13 +31,20 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Co
     _table(con, "verbs", "word VARCHAR, effect VARCHAR, weak BOOLEAN", verbs)
     _table(con, "escalation_words", "word VARCHAR", _column(known["escalation_words"]))
     _table(con, "handover_words", "word VARCHAR", _column(known["handover_words"]))
-    control = [(w, "verb") for w in known["control"]["verbs"]] + [(w, "word") for w in known["control"]["words"]]
+    control = [(w, "verb") for w in known["control"]["verbs"]] + [
+        (w, "word") for w in known["control"]["words"]
+    ]
     _table(con, "control_words", "word VARCHAR, kind VARCHAR", control)
     _table(con, "inverse_verbs", "word VARCHAR", _column(known["inverse_verbs"]))
     outcomes = [(i, o["outcome"], o["pattern"]) for i, o in enumerate(known["outcomes"])]
     _table(con, "outcome_words", "position INTEGER, outcome VARCHAR, pattern VARCHAR", outcomes)
     unknown = known["unknown_result"]
-    _table(con, "unknown_results", "max_length INTEGER, pattern VARCHAR", [(unknown["max_length"], unknown["pattern"])])
+    _table(
+        con,
+        "unknown_results",
+        "max_length INTEGER, pattern VARCHAR",
+        [(unknown["max_length"], unknown["pattern"])],
+    )
     labels = [(word, label) for label, listed in known["evaluation"].items() for word in listed]
     _table(con, "evaluation_labels", "word VARCHAR, label VARCHAR", labels)
     _table(con, "refused_results", "pattern VARCHAR", _column(settings.results.refused))
@@ -51,13 +58,21 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Co
     _table(
         con,
         "tool_rules",
-        "position INTEGER, tool_glob VARCHAR, effect VARCHAR, key_fields VARCHAR[], compensated_by VARCHAR[], window_s DOUBLE, "
+        "position INTEGER, tool_glob VARCHAR, effect VARCHAR, key_fields VARCHAR[], "
+        "compensated_by VARCHAR[], window_s DOUBLE, "
         "key_ttl_s DOUBLE, timeout_s DOUBLE, on_failure VARCHAR, max_attempts INTEGER",
         [
             (
-                position, glob, rule.effect, rule.key_fields, rule.compensated_by, rule.window.total_seconds(),
-                rule.key_ttl and rule.key_ttl.total_seconds(), rule.timeout and rule.timeout.total_seconds(),
-                rule.on_failure, rule.retry.max_attempts,
+                position,
+                glob,
+                rule.effect,
+                rule.key_fields,
+                rule.compensated_by,
+                rule.window.total_seconds(),
+                rule.key_ttl and rule.key_ttl.total_seconds(),
+                rule.timeout and rule.timeout.total_seconds(),
+                rule.on_failure,
+                rule.retry.max_attempts,
             )
             for position, (glob, rule) in enumerate(settings.tools.items())
         ],
@@ -65,7 +80,8 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Co
     _table(
         con,
         "task_rules",
-        "position INTEGER, task_type VARCHAR, type_match VARCHAR, agent_glob VARCHAR, service_glob VARCHAR, quiet_s DOUBLE, "
+        "position INTEGER, task_type VARCHAR, type_match VARCHAR, agent_glob VARCHAR, service_glob VARCHAR, "
+        "quiet_s DOUBLE, "
         "deadline_s DOUBLE, human_deadline_s DOUBLE, gate_is_intervention BOOLEAN",
         list(_task_rows(settings)),
     )
@@ -79,11 +95,21 @@ def _task_rows(settings: MetricsSettings) -> Iterable[tuple[Any, ...]]:
             value = getattr(rule, field) or getattr(default, field)
             return value.total_seconds() if value else otherwise
 
-        gate = rule.gate_is_intervention if rule.gate_is_intervention is not None else default.gate_is_intervention
+        gate = (
+            rule.gate_is_intervention
+            if rule.gate_is_intervention is not None
+            else default.gate_is_intervention
+        )
         match = rule.match
         return (
-            position, name, None if name is None or match else name, match and match.agent, match and match.service,
-            seconds("quiet", _QUIET_S), seconds("deadline", _DEADLINE_S), seconds("human_deadline", None),
+            position,
+            name,
+            None if name is None or match else name,
+            match and match.agent,
+            match and match.service,
+            seconds("quiet", _QUIET_S),
+            seconds("deadline", _DEADLINE_S),
+            seconds("human_deadline", None),
             True if gate is None else gate,
         )
 

@@ -39,7 +39,9 @@ def parse_duration(value: Any) -> timedelta:
 
 
 Duration = Annotated[
-    timedelta, BeforeValidator(parse_duration), PlainSerializer(lambda d: f"{d.total_seconds():g}s", return_type=str)
+    timedelta,
+    BeforeValidator(parse_duration),
+    PlainSerializer(lambda d: f"{d.total_seconds():g}s", return_type=str),
 ]
 
 

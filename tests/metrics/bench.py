@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import orjson
 
 from collector.decode import decode
@@ -17,16 +16,31 @@ from collector.store import Store
 from metrics.deriver import Deriver, Prices
 from metrics.settings import MetricsSettings
 
-PUBLIC = ("steps", "runs", "tasks", "attempts", "actions", "interventions", "findings", "sli_events", "sli_hourly", "task_aliases")
+PUBLIC = (
+    "steps",
+    "runs",
+    "tasks",
+    "attempts",
+    "actions",
+    "interventions",
+    "findings",
+    "sli_events",
+    "sli_hourly",
+    "task_aliases",
+)
 
 
 class Bench:
     """A store in a temporary folder with a deriver on it."""
 
-    def __init__(self, store: Store, settings: MetricsSettings | None, prices: Prices | None, pass_spans: int) -> None:
+    def __init__(
+        self, store: Store, settings: MetricsSettings | None, prices: Prices | None, pass_spans: int
+    ) -> None:
         self.store = store
         self.con = store.derivation()
-        self.deriver = Deriver(self.con, settings, prices=prices, sources=store.spans_since, pass_spans=pass_spans)
+        self.deriver = Deriver(
+            self.con, settings, prices=prices, sources=store.spans_since, pass_spans=pass_spans
+        )
         self.deriver.migrate()
 
     def send(self, requests: Iterable[bytes | dict[str, Any]]) -> Bench:
@@ -58,7 +72,10 @@ class Bench:
 
 @contextmanager
 def bench(
-    folder: Path, settings: MetricsSettings | None = None, prices: Prices | None = None, pass_spans: int = 50_000
+    folder: Path,
+    settings: MetricsSettings | None = None,
+    prices: Prices | None = None,
+    pass_spans: int = 50_000,
 ) -> Iterator[Bench]:
     """Open a bench in a folder and close it again."""
     store = Store.open(folder)
@@ -80,8 +97,17 @@ def at(seconds: float) -> datetime:
 
 
 def span(
-    trace: str, name: str, start: float, end: float | None, parent: str | None = None, *, id: str | None = None,
-    error: str | None = None, message: str = "", events: list[dict[str, Any]] | None = None, **attributes: Any,
+    trace: str,
+    name: str,
+    start: float,
+    end: float | None,
+    parent: str | None = None,
+    *,
+    id: str | None = None,
+    error: str | None = None,
+    message: str = "",
+    events: list[dict[str, Any]] | None = None,
+    **attributes: Any,
 ) -> dict[str, Any]:
     """One span; keyword attributes are written with `__` for a dot."""
     attrs = {key.replace("__", "."): value for key, value in attributes.items()}
@@ -122,7 +148,9 @@ def _value(value: Any) -> dict[str, Any]:
     return {"stringValue": str(value)}
 
 
-def request(spans: Sequence[dict[str, Any]], service: str = "desk", scope: str = "made.by.hand", **resource: Any) -> dict[str, Any]:
+def request(
+    spans: Sequence[dict[str, Any]], service: str = "desk", scope: str = "made.by.hand", **resource: Any
+) -> dict[str, Any]:
     """One ExportTraceServiceRequest around spans."""
     attrs = {"service.name": service, **{key.replace("__", "."): value for key, value in resource.items()}}
     return {

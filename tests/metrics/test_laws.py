@@ -30,7 +30,9 @@ _laws = settings(
 @st.composite
 def some_spans(draw: st.DrawFn) -> list[worlds.Span]:
     """The spans of two to five tasks of different stories, in the order of delivery."""
-    stories = draw(st.lists(st.sampled_from(sorted(worlds.tasks_by_story())), min_size=2, max_size=5, unique=True))
+    stories = draw(
+        st.lists(st.sampled_from(sorted(worlds.tasks_by_story())), min_size=2, max_size=5, unique=True)
+    )
     spans: list[worlds.Span] = []
     for story in stories:
         for trace in draw(st.sampled_from(worlds.tasks_by_story()[story])):
@@ -42,7 +44,9 @@ def everything(one: Bench, without: tuple[str, ...] = HISTORY) -> dict[str, list
     return {name: one.view(name, without=without) for name in PUBLIC}
 
 
-def from_scratch(spans: list[worlds.Span], without: tuple[str, ...] = HISTORY) -> dict[str, list[tuple[Any, ...]]]:
+def from_scratch(
+    spans: list[worlds.Span], without: tuple[str, ...] = HISTORY
+) -> dict[str, list[tuple[Any, ...]]]:
     with tempfile.TemporaryDirectory() as folder, bench(Path(folder), worlds.settings()) as one:
         return everything(one.send(spans).derive(worlds.end()), without)
 
@@ -52,7 +56,10 @@ def from_scratch(spans: list[worlds.Span], without: tuple[str, ...] = HISTORY) -
 def test_incremental_passes_equal_one_from_scratch(data: st.DataObject) -> None:
     spans = data.draw(some_spans())
     order = data.draw(st.permutations(spans))
-    with tempfile.TemporaryDirectory() as folder, bench(Path(folder), worlds.settings(), pass_spans=25) as one:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        bench(Path(folder), worlds.settings(), pass_spans=25) as one,
+    ):
         size = max(1, len(order) // data.draw(st.integers(2, 5)))
         while order:
             batch, order = order[:size], order[size:]

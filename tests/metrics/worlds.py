@@ -32,7 +32,9 @@ def end(name: str = "company") -> datetime:
 def settings() -> MetricsSettings:
     """What the sample company says of its tools and tasks."""
     stated = yaml.safe_load((files("sample_traces") / "agent-slo.yaml").read_text())
-    return MetricsSettings.model_validate({k: v for k, v in stated.items() if k in MetricsSettings.model_fields})
+    return MetricsSettings.model_validate(
+        {k: v for k, v in stated.items() if k in MetricsSettings.model_fields}
+    )
 
 
 @cache

@@ -1,0 +1,10 @@
+-- Which traces and keys lead to which tasks, after the pass.
+-- Inputs: task_runs, steps, old_traces, old_tasks, known_new, touched_keys.
+DELETE FROM core.task_aliases WHERE task_id IN (SELECT task_id FROM old_tasks);
+INSERT INTO core.task_aliases SELECT DISTINCT own_id, task_id FROM task_runs WHERE own_id <> task_id;
+DELETE FROM core._trace_tasks WHERE trace_id IN (SELECT trace_id FROM old_traces);
+DELETE FROM core._traces WHERE trace_id IN (SELECT trace_id FROM old_traces);
+INSERT INTO core._trace_tasks SELECT DISTINCT trace_id, task_id FROM task_runs;
+INSERT INTO core._traces SELECT trace_id, min(start_ns), max(start_ns) FROM steps GROUP BY trace_id;
+DELETE FROM core._join_keys WHERE trace_id IN (SELECT trace_id FROM known_new);
+INSERT INTO core._join_keys SELECT key, trace_id FROM touched_keys;

@@ -1,0 +1,24 @@
+-- What the deriver keeps besides the rows of metrics/sql/_order. Names that begin with `_` are private.
+CREATE TABLE IF NOT EXISTS core.pipeline (derived_seq BIGINT, as_of TIMESTAMP, last_pass_at TIMESTAMP);
+CREATE TABLE IF NOT EXISTS core._layout (name VARCHAR, signature VARCHAR);
+CREATE TABLE IF NOT EXISTS core._join_keys (key UBIGINT, trace_id VARCHAR);
+CREATE TABLE IF NOT EXISTS core._traces (trace_id VARCHAR, first_ns BIGINT, last_ns BIGINT);
+CREATE TABLE IF NOT EXISTS core._trace_tasks (trace_id VARCHAR, task_id VARCHAR);
+CREATE TABLE IF NOT EXISTS core.task_aliases (alias VARCHAR, task_id VARCHAR);
+CREATE TABLE IF NOT EXISTS core.model_prices (
+  provider VARCHAR, model VARCHAR, valid_from TIMESTAMP, valid_to TIMESTAMP,
+  input DOUBLE, output DOUBLE, cache_read DOUBLE, cache_write DOUBLE, tiers VARCHAR, source VARCHAR
+);
+CREATE TABLE IF NOT EXISTS core.revisions (
+  task_id VARCHAR, sli VARCHAR, subject_id VARCHAR, from_verdict VARCHAR, to_verdict VARCHAR,
+  changed_at TIMESTAMP, cause VARCHAR
+);
+CREATE TABLE IF NOT EXISTS core.sli_hourly (
+  sli VARCHAR, agent VARCHAR, task_type VARCHAR, service VARCHAR, environment VARCHAR, hour TIMESTAMP,
+  good BIGINT, bad BIGINT, unknown BIGINT, excluded BIGINT, sum_value DOUBLE, histogram VARCHAR
+);
+CREATE TABLE IF NOT EXISTS core.incidents (
+  incident_id VARCHAR, fingerprint VARCHAR, kind VARCHAR, severity VARCHAR, state VARCHAR, agent VARCHAR, tool VARCHAR,
+  seen_count BIGINT, first_seen TIMESTAMP, last_seen TIMESTAMP, representative_task_id VARCHAR
+);
+INSERT INTO core.pipeline SELECT 0, NULL, NULL WHERE NOT EXISTS (SELECT 1 FROM core.pipeline);
