@@ -52,7 +52,7 @@ class StoreOptions:
     rotate_log_bytes: int = 256 * _MIB
     """Size of the hot file's write-ahead log after which it is closed (few spans, large prompts)."""
     memory_limit: str | None = None
-    """DuckDB's memory limit, such as '2GB'; None: a quarter of the machine's memory, 1 to 4 GB."""
+    """DuckDB's memory limit, such as '2GB'; None: a quarter of the machine's memory, 0.5 to 2 GB."""
     threads: int | None = None
     """DuckDB's worker threads; None: one per core."""
     lock_wait: float = 10.0
@@ -524,7 +524,7 @@ def _log_size(database: Path) -> int:
 
 
 def _default_memory_mib() -> int:
-    return int(min(4096, max(1024, psutil.virtual_memory().total // 4 // _MIB)))
+    return int(min(2048, max(512, psutil.virtual_memory().total // 4 // _MIB)))
 
 
 def _program_version() -> str:
