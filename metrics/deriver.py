@@ -260,9 +260,10 @@ class Deriver:
     def _derive(self, until: str | None = None) -> None:
         self._con.execute(pass_sql("read"))
         for model in models():
-            if model.name == "run_steps":
-                self._con.execute(pass_sql("close"))
+            if model.name == "call_costs":
                 self._price()
+            elif model.name == "run_steps":
+                self._con.execute(pass_sql("close"))
             elif model.name == "tasks":
                 self._con.execute(pass_sql("recall"))
             self._make(model)
