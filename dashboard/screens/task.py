@@ -293,6 +293,7 @@ def _raw(reader: Answers, task_id: str) -> None:
                 "trace_id": "Trace",
             },
             key="spans",
+            drop_empty=True,
             selectable=True,
         )
         if picked is not None:

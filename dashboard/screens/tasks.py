@@ -71,16 +71,8 @@ def show(reader: Answers) -> None:
         selectable=True,
         height=min(38 + 35 * len(rows), 640),
         config={
-            name: st.column_config.Column(alignment="right", width="small")
-            for name in (
-                "Duplicates",
-                "Interventions",
-                "Runs",
-                "Tool calls",
-                "Wall time",
-                "Active time",
-                "Cost",
-            )
+            name: st.column_config.Column(alignment="right", width=width)
+            for name, width in RIGHT_COLUMNS.items()
         },
     )
     if pages > 1:

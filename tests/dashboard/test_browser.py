@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -16,6 +19,8 @@ import pytest
 from agent_slo.commands.dashboard import dashboard_environment, streamlit_command
 from agent_slo.ports import free_port
 from dashboard.format import count, percent
+from tests.agent_slo.conftest import command
+from tests.agent_slo.waiting import until
 from tests.browser import Watched, browser, watched
 from tests.dashboard.data_folder import Words, write_folder
 
@@ -84,12 +89,63 @@ def test_the_page_shows_the_numbers_of_the_report(serve: Serve, watched: Watched
     assert watched.errors == []
 
 
+def test_an_open_page_follows_what_arrives(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    samples = files("sample_traces") / "first_light.jsonl.gz"
+    arguments = ("--data", data, "--http", "127.0.0.1:0", "--no-grpc")
+    collector = subprocess.Popen(command("collect", *arguments), stderr=subprocess.PIPE, text=True)
+    try:
+        until(lambda: (data / "door.json").exists(), collector)
+        watched.open(serve(data) + "/")
+        watched.page.get_by_text("Nothing has arrived yet").wait_for()
+        subprocess.run(command("import", samples, "--data", data), check=True, capture_output=True)
+        # Nobody touches the page: it redraws itself.
+        watched.page.get_by_text("23 tasks ·").wait_for()
+        watched.page.get_by_text("Collector running").wait_for()
+        answer = subprocess.run(
+            command("report", "--data", data, "--format", "json"), check=True, capture_output=True
+        )
+    finally:
+        collector.terminate()
+        collector.communicate(timeout=60)
+    for row in json.loads(answer.stdout)["slos"]:
+        watched.page.get_by_text(f"{count(row['good'])} of {count(row['n'])} ").first.wait_for()
+    assert watched.outside == []
+
+
 def test_an_empty_folder_says_where_to_send(serve: Serve, watched: Watched, tmp_path: Path) -> None:
     watched.open(serve(write_folder(tmp_path / "data", derived=False)) + "/")
     watched.page.get_by_text("Nothing has arrived yet").wait_for()
     watched.page.get_by_text("Or look at the samples first").wait_for()
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318" in watched.text()
     assert watched.outside == []
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1", "http://127.0.0.1", 101),
+        ("attacker.example", None, 403),
+        ("127.0.0.1", "http://attacker.example", 403),
+    ],
+)
+def test_other_sites_cannot_talk_to_the_pages(
+    serve: Serve, tmp_path: Path, host: str, origin: str | None, status: int
+) -> None:
+    address = urlsplit(serve(write_folder(tmp_path / "data", derived=False)))
+    lines = [
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: {host}:{address.port}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        *([f"Origin: {origin}:{address.port}"] if origin else []),
+    ]
+    with socket.create_connection(("127.0.0.1", address.port or 0), timeout=30) as connection:
+        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        answer = connection.recv(4096).split(b"\r\n")[0]
+    assert answer.split()[1] == str(status).encode()
 
 
 def test_a_click_on_a_row_opens_its_task(serve: Serve, watched: Watched, tmp_path: Path) -> None:
