@@ -219,7 +219,15 @@ class Deriver:
         self._con.execute("SET VARIABLE task_id = ?", [task_id])
         self._con.execute(pass_sql("one_task"))
         self._derive(until=name)
-        return self._con.table(name)
+        # what shares a conversation is decided together; shown is what belongs to the task alone
+        shown = {
+            "task_id": "task_id = getvariable('task_id')",
+            "trace_id": "trace_id IN (SELECT trace_id FROM core._trace_tasks WHERE task_id = getvariable('task_id'))",
+            "run_id": "run_id IN (SELECT run_id FROM core.runs WHERE task_id = getvariable('task_id'))",
+        }
+        table = self._con.table(name)
+        column = next((column for column in shown if column in table.columns), None)
+        return table.filter(shown[column]) if column else table
 
     # ---- the parts of a pass ----------------------------------------------------------------------------------
 
@@ -295,15 +303,15 @@ class Deriver:
         low, high, known = con.execute(
             "SELECT min(first_ns), max(last_ns), count(*) FROM old_traces"
         ).fetchall()[0]
+        con.execute(pass_sql("bounds"))
         with _transaction(con):
             for model in models():
                 if model.kept == "work":
-                    if known:
-                        con.execute(
-                            f"DELETE FROM work.{model.name} WHERE start_ns BETWEEN ? AND ? "
-                            "AND trace_id IN (SELECT trace_id FROM old_traces)",
-                            [low, high],
-                        )
+                    # also what a pass that died before core had already put here
+                    con.execute(
+                        f"DELETE FROM work.{model.name} WHERE start_ns BETWEEN getvariable('low') AND getvariable('high') "
+                        "AND trace_id IN (SELECT trace_id FROM touched)"
+                    )
                     con.execute(f"INSERT INTO work.{model.name} BY NAME SELECT * FROM {model.name}")
         with _transaction(con):
             con.execute(pass_sql("old_events"))
