@@ -125,6 +125,17 @@ def test_a_graceful_close_leaves_no_log_and_readers_see_all(tmp_path: Path) -> N
     assert list(tmp_path.rglob("*.wal")) == []
 
 
+def test_a_close_without_time_leaves_the_log_and_loses_nothing(tmp_path: Path) -> None:
+    store = Store.open(tmp_path, StoreOptions(close_seconds=-1))
+    store.append(batch(8))
+    store.close()
+    assert [p.name for p in tmp_path.rglob("*.wal")] == ["000001.duckdb.wal"]
+    store = Store.open(tmp_path)
+    assert one(store, "SELECT count(*) FROM spans") == (8,)
+    store.close()
+    assert list(tmp_path.rglob("*.wal")) == []
+
+
 def test_views_of_derived_tables(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
     con = store.derivation()
