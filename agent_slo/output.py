@@ -22,8 +22,10 @@ from rich.text import Text
 from agent_slo.errors import CommandError
 from dashboard.format import UNKNOWN, one_line, safe_cell
 
-# Wide enough for a table in a pipe or a log; a terminal uses its own width.
-PIPE_WIDTH = 160
+# In a pipe or a file a line may be as long as it must; a terminal uses its own width.
+PIPE_WIDTH = 10_000
+# Above this many columns a table that does not fit is written one value a line instead of folded.
+MOST_FOLDED_COLUMNS = 8
 
 
 def words_console() -> Console:
@@ -109,7 +111,30 @@ def print_arrow_table(table: pa.Table, form: str) -> None:
             or pa.types.is_floating(field.type)
             or pa.types.is_decimal(field.type)
         ]
-        print_table(table.column_names, [[_text_cell(value) for value in row] for row in rows], right=numeric)
+        cells = [[one_line(_text_cell(value)) for value in row] for row in rows]
+        if (
+            len(table.column_names) > MOST_FOLDED_COLUMNS
+            and _width(table.column_names, cells) > answer_console().width
+        ):
+            _print_records(table.column_names, cells)
+        else:
+            print_table(table.column_names, cells, right=numeric)
+
+
+def _width(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    """Characters a table takes when nothing is folded."""
+    columns = zip(headings, *cells, strict=True) if cells else ((heading,) for heading in headings)
+    return sum(max(len(value) for value in column) + 2 for column in columns)
+
+
+def _print_records(headings: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """One row after another, one value a line."""
+    line = answer_console().out
+    longest = max(len(heading) for heading in headings)
+    for number, row in enumerate(cells, start=1):
+        line(f"-- row {number}")
+        for heading, value in zip(headings, row, strict=True):
+            line(f"{heading.ljust(longest)}  {value}")
 
 
 def _csv_cell(value: Any) -> Any:

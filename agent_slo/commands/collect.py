@@ -50,7 +50,7 @@ def collect(
     insecure: bool,
     verbose: bool,
 ) -> None:
-    """Receive OTLP traces and derive tasks and objectives, until stopped."""
+    """Receive traces and derive from them, without pages."""
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",

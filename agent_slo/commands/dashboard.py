@@ -20,7 +20,10 @@ DATA_VARIABLE = "AGENT_SLO_DATA"
 @click.option("--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 (default 8501).")
 @common
 def dashboard(place: Place, port: int | None) -> None:
-    """Show the dashboard on 127.0.0.1. It reads through the collector when one runs, else from its files."""
+    """Show the pages on 127.0.0.1.
+
+    They read through the collector while it runs, else from its files.
+    """
     chosen = port or place.config().config.dashboard.port
     require_free_port(ADDRESS, chosen, "the dashboard", "--port")
     arguments = streamlit_command(chosen)

@@ -47,7 +47,9 @@ def demo(
     grpc: str | None,
     dashboard_port: int | None,
 ) -> None:
-    """Start everything, send sample traces to it, and show what to look at. Ctrl-C stops all.
+    """Run everything on sample traces.
+
+    Starts what `up` starts, sends the samples through it and says what to look at first. Ctrl-C stops all.
 
     Uses ./agent-slo-data/demo unless --data names another folder, so that samples never mix with real traces.
     """

@@ -34,7 +34,9 @@ from dashboard.format import count
 @as_of_option
 @common
 def import_traces(place: Place, paths: Sequence[Path], as_of: datetime | None) -> None:
-    """Bring in OTLP files: JSON lines, the Collector's file exporter, protobuf, each plain or gzip.
+    """Bring in trace files.
+
+    OTLP as JSON lines, as the Collector's file exporter writes it, or as protobuf, each plain or gzip.
 
     Goes through the running collector, or opens the store itself. Returns when tasks are derived; exit code 1
     when something was rejected (the rest went in). --as-of decides as if it were then, and needs the

@@ -22,7 +22,9 @@ from agent_slo.reading import reading
 )
 @common
 def query(place: Place, sql: str, form: str) -> None:
-    """Answer one SELECT over the views (tasks, attempts, slo_status, spans ...).
+    """Answer one SELECT over the views.
+
+    They are tasks, runs, steps, attempts, actions, findings, slo_status, spans and others.
 
     SQL may be - to read it from stdin. Works with the collector running or not; answers as of the last pass.
     """

@@ -19,7 +19,9 @@ from dashboard.format import count
 @as_of_option
 @common
 def rederive(place: Place, as_of: datetime | None) -> None:
-    """Derive all tasks and objectives again, after a mapping, a definition or the settings changed.
+    """Derive everything again from the raw spans.
+
+    For when a mapping, a definition or the settings changed.
 
     Needs the collector stopped, since it holds the old settings. --as-of decides as if it were then; a
     collector started later decides as of its own now.

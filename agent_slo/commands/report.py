@@ -36,7 +36,9 @@ Row = dict[str, Any]
 @as_of_option
 @common
 def report(place: Place, form: str, since: datetime | None, as_of: datetime | None) -> None:
-    """Show every objective: k of n, interval, budget left, burn, state; then findings and duplicates.
+    """Show objectives, findings and duplicates.
+
+    Each objective with k of n, interval, budget left, burn and state.
 
     --since bounds task counts, findings and duplicates; objectives keep their own windows. --as-of decides
     into a temporary copy, and nothing in the data folder changes.

@@ -27,7 +27,9 @@ from dashboard.verdict import evidence_ids, run_evidence, task_facts, verdict_no
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @common
 def task(place: Place, task_id: str, form: str) -> None:
-    """Tell one task: outcome with its rule and evidence, runs, attempts, interventions, cost.
+    """Tell one task in words.
+
+    Outcome with its rule and evidence, runs, attempts, interventions and cost.
 
     ID may be an earlier id of a task whose runs were merged.
     """

@@ -13,7 +13,7 @@ from agent_slo.output import print_json
 @click.command()
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def version(form: str) -> None:
-    """Print the version of agent-slo and of what it stands on."""
+    """Print the versions of agent-slo and its base."""
     parts = {
         "agent-slo": installed("agent-slo"),
         "python": platform.python_version(),

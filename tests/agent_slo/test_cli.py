@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import duckdb
@@ -69,6 +70,23 @@ def test_query_answers_in_every_form(run: Run, sample_data: Path) -> None:
     table = run("query", sql, "--data", sample_data).stdout.splitlines()
     assert table[0].split() == ["outcome", "n"]
     assert len(table) == 3
+
+
+def test_a_table_in_a_pipe_is_never_folded(run: Run, sample_data: Path) -> None:
+    lines = run(
+        "query", "SELECT * FROM tasks ORDER BY started_at LIMIT 3", "--data", sample_data
+    ).stdout.splitlines()
+    assert len(lines) == 4
+    assert lines[0].split()[:3] == ["task_id", "task_type", "agent"]
+
+
+def test_a_table_too_wide_for_the_terminal_is_written_value_by_value(
+    run: Run, sample_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_slo.output.PIPE_WIDTH", 80)
+    said = run("query", "SELECT * FROM tasks ORDER BY started_at LIMIT 2", "--data", sample_data).stdout
+    assert said.count("-- row ") == 2
+    assert re.search(r"^outcome +completed$", said, re.MULTILINE)
 
 
 def test_query_reads_stdin(run: Run, sample_data: Path) -> None:
