@@ -176,6 +176,7 @@ def _open_files(folder: DataFolder) -> Reader:
     con = duckdb.connect(":memory:")
     try:
         con.execute("SET GLOBAL TimeZone = 'UTC'")
+        con.execute(f"SET temp_directory = {quoted(folder.temporary)}")
         databases = []
         for number, path in folder.span_files():
             if _attach(con, path, f"spans_{number:06d}", reader):

@@ -264,6 +264,9 @@ def test_a_huge_header_is_refused_and_a_large_body_is_no_header(
     with socket.create_connection((collector.http.host, collector.http.port), timeout=30) as s:
         s.sendall(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 300_000)
         assert s.recv(12) == b"HTTP/1.1 431"
+    with socket.create_connection((collector.http.host, collector.http.port), timeout=30) as s:
+        s.sendall(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 100_000 + b"\r\n\r\n")
+        assert s.recv(10) == b"HTTP/1.1 4"
     for _ in range(3):
         assert post(client, body(1, attributes={"text": "x" * 3_000_000})).status_code == 200
 
