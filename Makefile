@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "agent-slo needs Python 3.11 or newer; '$(PYTHON)' was not found. Name yours: make PYTHON=python3.12" >&2; exit 2; }
@@ -27,6 +27,9 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.ingest
+
+docs: $(STAMP)
+	$(BIN)/python -m agent_slo.reference > docs/command-line.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
