@@ -65,6 +65,14 @@ def _list(text: str) -> tuple[str, ...]:
     return names
 
 
+def _dimensions(text: str) -> tuple[str, ...]:
+    names = _list(text)
+    for name in names:
+        if name not in ("agent", "task_type"):
+            raise ValueError(f"{name!r} is no dimension; use agent, task_type, or agent, task_type")
+    return tuple(dict.fromkeys(names))
+
+
 def _text(text: str) -> str:
     if not text.strip():
         raise ValueError("is empty; fill it in or leave it out")
@@ -81,6 +89,8 @@ SLO_ANNOTATIONS: Mapping[str, Callable[[str], Any]] = {
     "composite": _choice("burn", "all"),
     "empty-slices": _choice("ignore", "good", "bad"),
     "runbook": _text,
+    "per": _dimensions,
+    "intervention-floor": _share,
     "unit": _text,
     "title": _text,
 }

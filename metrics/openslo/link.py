@@ -344,7 +344,22 @@ class _Linker:
             max_p=notes.get("max-p-value", 0.01),
             why=f"asked for by alert condition {metadata.name}",
             name=metadata.name,
+            after_s=0
+            if detail.alert_after is None
+            else self.fixed(read, (*at, "alertAfter"), detail.alert_after),
         )
+
+    def no_data(self, read: Read) -> bool:
+        """Whether one of the SLO's policies asks for an alert on silence."""
+        assert isinstance(read.object, Slo)
+        for use in read.object.spec.alert_policies:
+            spec = use.spec
+            if use.alert_policy_ref is not None:
+                found = self.index.get(("AlertPolicy", use.alert_policy_ref))
+                spec = found.object.spec if found and isinstance(found.object, AlertPolicy) else None
+            if spec is not None and spec.alert_when_no_data:
+                return True
+        return False
 
     def fixed(self, read: Read, path: Path, text: str) -> int:
         duration = parse_duration(text, DURATION_UNITS)
@@ -388,6 +403,8 @@ class _Linker:
                 indicator = self.indicator(read, ("spec",), spec.indicator, spec.indicator_ref)
             found.append(self.objective(read, path, slo, objective, indicator, window, notes))
         found += self.conjunction(read, spec, notes, found)
+        found += self.floor(read, notes, found)
+        self.check_split(read, spec, notes)
         names = [o.objective for o in found[: len(spec.objectives)]]
         for i, name in enumerate(names):
             if name in names[:i]:
@@ -436,6 +453,42 @@ class _Linker:
             alerts=self.alerts(read, target, parts[0].window),
         )
         return [whole]
+
+    def floor(self, read: Read, notes: Annotations, found: list[Objective]) -> list[Objective]:
+        """The lower end of a band: the least share of tasks a human is to see, where the file names one."""
+        share = notes.get("intervention-floor")
+        if share is None:
+            return []
+        path: Path = ("metadata", "annotations", "agent-slo/intervention-floor")
+        ceiling = found[0]
+        source = ceiling.source
+        if len(found) != 1 or not isinstance(source, EventSource) or source.sli != "human_intervention":
+            remedy = "use it on an SLO with one objective over builtin: human_intervention"
+            raise read.problem(path, "only the human-intervention rate has a floor", remedy)
+        if ceiling.method != "Occurrences":
+            raise read.problem(path, "a floor counts tasks", "use budgetingMethod: Occurrences")
+        most = 1 - ceiling.target
+        least = Decimal(str(share))
+        if not least < most:
+            problem = f"a floor of {least} is not below the ceiling of {most} (1 - target)"
+            raise read.problem(path, problem, "lower the floor or the target")
+        return [
+            replace(
+                ceiling,
+                objective=f"at least {float(least * 100):g}% with a human",
+                title=f"{ceiling.title}: at least {float(least * 100):g} % of the tasks see a human",
+                target=least,
+                unknown=UnknownPolicy("exclude"),
+                is_floor=True,
+                alerts=(),
+            )
+        ]
+
+    def check_split(self, read: Read, spec: SloSpec, notes: Annotations) -> None:
+        if notes.get("per") and (spec.is_composite or spec.budgeting_method != "Occurrences"):
+            remedy = "use it with budgetingMethod: Occurrences and one indicator"
+            path: Path = ("metadata", "annotations", "agent-slo/per")
+            raise read.problem(path, "only a plain SLO is split by agent or task type", remedy)
 
     def objective(
         self,
@@ -493,6 +546,8 @@ class _Linker:
             runbook=notes.get("runbook"),
             labels={k: v if isinstance(v, str) else ",".join(v) for k, v in slo.metadata.labels.items()},
             alerts=self.alerts(read, target, window),
+            per=notes.get("per", ()),
+            no_data=self.no_data(read),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -24,6 +24,7 @@ from metrics.slo.objective import (
     EventSource,
     Objective,
     OwnSource,
+    Scope,
     TaskSource,
 )
 from metrics.slo.predicate import EVENT_COLUMNS, SqlWriter, columns_of
@@ -67,13 +68,20 @@ class Counts:
     excluded_by: Mapping[str, int] = field(default_factory=dict)
     """Excluded events by reason, most first; only where asked for."""
 
+    last_at: datetime | None = None
+    """The last valid event."""
+
     @property
     def n(self) -> int:
         return self.good + self.bad
 
+    def swapped(self) -> Counts:
+        """Good and bad changed places."""
+        return replace(self, good=self.bad, bad=self.good)
+
 
 def _counts(rows: Sequence[tuple[Any, ...]]) -> Counts:
-    """Counts of the rows (class, reason, n, inferred, first_at) of one window."""
+    """Counts of the rows (class, reason, n, inferred, first_at, last_at) of one window."""
     classes = {c: [r for r in rows if r[0] == c] for c in ("good", "bad", "unknown", "excluded")}
     valid = classes["good"] + classes["bad"]
     return Counts(
@@ -84,6 +92,7 @@ def _counts(rows: Sequence[tuple[Any, ...]]) -> Counts:
         inferred=sum(r[3] for r in valid),
         first_at=min((r[4] for r in valid), default=None),
         excluded_by={str(r[1]): r[2] for r in classes["excluded"] if r[1] is not None},
+        last_at=max((r[5] for r in valid), default=None),
     )
 
 
@@ -230,6 +239,7 @@ class Cube:
                 dimensions |= columns_of(objective.source.where)
             if objective.exclude:
                 dimensions.add("environment")
+            dimensions |= {*objective.per, *(name for name, _ in objective.scope)}
         rows = [sql("event_rows")] if any(isinstance(o.source, EventSource) for o in objectives) else []
         if rows:
             params["slis"] = sorted({o.source.sli for o in objectives if isinstance(o.source, EventSource)})
@@ -268,6 +278,9 @@ class Cube:
             writer = SqlWriter("w")
             where = f"({writer.write(objective.source.where)})"
             params.update(writer.params)
+        for name, value in objective.scope:
+            where += f" AND {name} IS NOT DISTINCT FROM $scope_{name}"
+            params[f"scope_{name}"] = value
         within = "TRUE"
         if objective.cut is not None:
             params["cut"] = 2 * self.cuts[self.key(objective)].index(float(objective.cut))
@@ -291,7 +304,22 @@ class Cube:
         by_window: list[list[tuple[Any, ...]]] = [[] for _ in windows]
         for window, *rest in rows:
             by_window[window].append(tuple(rest))
-        return [_counts(part) for part in by_window]
+        found = [_counts(part) for part in by_window]
+        return [c.swapped() for c in found] if objective.is_floor else found
+
+    def scopes(self, objective: Objective, most: int) -> list[Scope]:
+        """Values of the dimensions the objective is held against one by one, the `most` busiest of them.
+
+        None when there is only one: it would say the same as the whole.
+        """
+        if not objective.per:
+            return []
+        parts, params = self.selection(objective)
+        parts["dimensions"] = ", ".join(objective.per)
+        rows = run(self.con, filled("scopes", **parts), params | {"most": most}).fetchall()
+        if len(rows) < 2:
+            return []
+        return [tuple(zip(objective.per, row, strict=True)) for row in rows]
 
     def drop(self) -> None:
         """Free the temporary table."""

@@ -16,7 +16,7 @@ import duckdb
 
 from metrics.slo.arithmetic import budget
 from metrics.slo.cube import Counts, Cube, Edge, slice_counts, slices_of
-from metrics.slo.objective import AlertPair, EventSource, Objective
+from metrics.slo.objective import AlertPair, Dimension, EventSource, Objective
 from metrics.slo.pairs import Count, choose, judge_all
 from metrics.slo.slices import ratio_timeslices, timeslices
 from metrics.slo.status import (
@@ -37,6 +37,9 @@ _ALWAYS = (3600, 6 * 3600, DAY, 3 * DAY)
 """Burn windows every objective shows, whatever pairs it has."""
 
 _FORECAST_BUCKETS = 28
+
+MOST_SCOPES = 50
+"""Agents and task types an objective is split into at most, the busiest ones."""
 
 Firing = Mapping[tuple[str, str], frozenset[str]]
 
@@ -69,6 +72,8 @@ class _Plan:
     def candidates(self) -> set[int]:
         """Every burn window some choice of pairs could ask for: the choice needs the counts first."""
         found = {s for s in _ALWAYS if s < self.window_s}
+        if self.objective.is_floor:
+            return found
         if self.objective.alerts is not None:
             return found | {s for p in self.objective.alerts for s in (p.long_s, p.short_s)}
         for per_day in (0.0, 1e9):
@@ -100,23 +105,32 @@ def evaluate(
 ) -> list[StatusRow]:
     """One row per objective (and one per composite SLO) as of `as_of` (naive is UTC), in the given order.
 
+    An objective that is split `per` agent or task type has the rows of its parts right behind its own, the
+    busiest first, at most `MOST_SCOPES`.
+
     Reads the tables or views `sli_events` and `tasks` of `con`; leaves a temporary table behind only when
     it fails. `was_firing` (see `firing_now`) lets an alert whose short window is empty stay as it was.
     An objective whose columns are missing comes back as state `invalid`, with the reason in `notes`.
     """
     moment = utc(as_of)
-    by_key: dict[tuple[str, str], StatusRow] = {}
+    by_key: dict[tuple[str, str], list[StatusRow]] = {}
+    last: tuple[str, str] = ("", "")
     for group in _groups(objectives):
         plans = [_Plan(o, moment) for o in group]
         try:
             for row in _evaluate_group(con, plans, was_firing or {}):
-                by_key[row.slo, row.objective] = row
+                if row.split:
+                    # The rows of one agent or type follow the row of all.
+                    by_key[last].append(row)
+                else:
+                    last = row.slo, row.objective
+                    by_key[last] = [row]
         except (duckdb.CatalogException, duckdb.BinderException) as error:
             problem = f"cannot be counted: {str(error).splitlines()[0]}"
             for objective in group:
-                by_key[objective.key] = invalid_row(objective, moment, problem)
-    rows = [by_key[o.key] for o in objectives]
-    return rows + _composites(rows, objectives)
+                by_key[objective.key] = [invalid_row(objective, moment, problem)]
+    wholes = [by_key[o.key][0] for o in objectives]
+    return [r for o in objectives for r in by_key[o.key]] + _composites(wholes, objectives)
 
 
 def _groups(objectives: Sequence[Objective]) -> list[list[Objective]]:
@@ -139,7 +153,11 @@ def _evaluate_group(
     if counted:
         cube = Cube(con, [p.objective for p in counted], {e for p in counted for e in p.edges()})
         try:
-            rows += [_occurrences(cube, p, was_firing) for p in counted]
+            for plan in counted:
+                rows.append(_occurrences(cube, plan, was_firing))
+                for scope in cube.scopes(plan.objective, MOST_SCOPES):
+                    narrowed = _Plan(plan.objective.narrowed(scope), plan.as_of)
+                    rows.append(_occurrences(cube, narrowed, was_firing))
         finally:
             cube.drop()
     rows += [_slices(con, p, was_firing) for p in plans if p.objective.method != "Occurrences"]
@@ -147,6 +165,9 @@ def _evaluate_group(
 
 
 def _pairs(plan: _Plan, counts: Counts) -> tuple[tuple[AlertPair, ...], tuple[str, ...]]:
+    if plan.objective.is_floor:
+        # A share that falls below the floor is slow news, told by the state; its burn rate cannot pass 1.0x.
+        return (), ()
     if plan.objective.alerts is not None:
         return plan.objective.alerts, ()
     if counts.first_at is None:
@@ -203,7 +224,9 @@ def _row(
         counts=whole,
         measured=measured,
         burns=burns,
-        exhaustion=forecast(remaining, burns[recent], recent, plan.window_s, buckets, objective),
+        exhaustion={}
+        if objective.is_floor
+        else forecast(remaining, burns[recent], recent, plan.window_s, buckets, objective),
         verdicts=verdicts,
         notes=[f"no alert pair {text}" for text in left_out],
     )
@@ -258,6 +281,19 @@ def _composites(rows: Sequence[StatusRow], objectives: Sequence[Objective]) -> l
         if objective.composite:
             parts.setdefault(objective.slo, []).append(i)
     return [composite_row([rows[i] for i in at], [objectives[i] for i in at]) for at in parts.values()]
+
+
+def split_objectives(objectives: Sequence[Objective], rows: Iterable[StatusRow]) -> list[Objective]:
+    """The objectives as given plus those of single agents and types that `rows` came from."""
+    found = list(objectives)
+    for row in rows:
+        values: dict[Dimension, str | None] = {"agent": row.agent, "task_type": row.task_type}
+        for whole in objectives:
+            if row.split and whole.per and whole.slo == row.slo:
+                part = whole.narrowed(tuple((d, values[d]) for d in whole.per))
+                if part.objective == row.objective:
+                    found.append(part)
+    return found
 
 
 def write_status(

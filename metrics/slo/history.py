@@ -134,10 +134,13 @@ def _of_events(cube: Cube, objective: Objective, plan: Sequence[_Point]) -> list
         "highs": [cube.band(p.at) for p in plan],
     }
     found = run(cube.con, filled("history", **parts), params).fetchall()
-    return [
-        _row(objective, point, (int(good), int(good + bad)), (int(step_good), int(step_good + step_bad)))
-        for point, (_, good, bad, step_good, step_bad) in zip(plan, found, strict=True)
-    ]
+    rows = []
+    for point, (_, good, bad, step_good, step_bad) in zip(plan, found, strict=True):
+        if objective.is_floor:
+            good, bad, step_good, step_bad = bad, good, step_bad, step_good
+        whole, step = (int(good), int(good + bad)), (int(step_good), int(step_good + step_bad))
+        rows.append(_row(objective, point, whole, step))
+    return rows
 
 
 def _row(objective: Objective, point: _Point, whole: tuple[int, int], step: tuple[int, int]) -> HistoryRow:

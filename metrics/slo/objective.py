@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal
@@ -16,6 +16,9 @@ from metrics.slo.slices import EmptySlices
 from metrics.slo.windows import Duration, calendar_window
 
 Method = Literal["Occurrences", "Timeslices", "RatioTimeslices"]
+Dimension = Literal["agent", "task_type"]
+Scope = tuple[tuple[Dimension, str | None], ...]
+"""Values of dimensions an objective is narrowed to; empty: all events."""
 
 RATIO_SLIS = (
     "task_completion",
@@ -32,6 +35,8 @@ RATIO_SLIS = (
     "time_limit",
     "failure_plan",
     "availability",
+    "escalation_precision",
+    "escalation_recall",
 )
 """Built-in SLIs whose verdict is in `sli_events`."""
 
@@ -124,6 +129,8 @@ class AlertPair:
     max_p: float = 0.01
     why: str = ""
     name: str = ""
+    after_s: int = 0
+    """Seconds the condition must hold before the alert fires."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +163,13 @@ class Objective:
     verified_only: bool = False
     runbook: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    per: tuple[Dimension, ...] = ()
+    """Dimensions the objective is also held against one by one, each value with a row of its own."""
+    scope: Scope = ()
+    is_floor: bool = False
+    """Lower end of a band: good and bad change places, and `target` is the least share of bad events."""
+    no_data: bool = False
+    """Whether silence is worth an alert of its own."""
     alerts: tuple[AlertPair, ...] | None = None
     """Pairs the file asks for; None: chosen by traffic (`metrics.slo.pairs`)."""
 
@@ -182,5 +196,18 @@ class Objective:
             self.unknown,
             self.exclude,
             self.verified_only,
+            self.scope,
+            self.is_floor,
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
+
+    def narrowed(self, scope: Scope) -> Objective:
+        """The same objective over one value of each of its dimensions, named after them."""
+        words = " / ".join(value or "unnamed" for _, value in scope)
+        return replace(
+            self,
+            objective=f"{self.objective} [{words}]",
+            title=f"{self.title}: {words}",
+            per=(),
+            scope=scope,
+        )

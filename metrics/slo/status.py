@@ -40,6 +40,7 @@ EXCLUDED_ABOVE = Fraction(1, 10)
 class StatusRow:
     """One row of `slo_status`; times are naive UTC, shares are 0..1, `None` is unknown.
 
+    `split` marks a row of one agent or task type beside the row of all; `budgeting` is the method.
     `burn`, `exhaustion`, `firing`, `pairs`, `excluded_by` and `notes` are JSON text.
     """
 
@@ -79,6 +80,16 @@ class StatusRow:
     notes: str
     runbook: str | None
     service: str
+    agent: str | None
+    task_type: str | None
+    split: bool
+    last_event_at: datetime | None
+    budgeting: str
+
+
+FLOOR_SURE = 0.9
+FLOOR_MISSED = 0.05
+"""Chance that the floor of a band is kept above which it is ok, and below which it is missed."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +175,23 @@ def state_of(
     return "at_risk" if reasons else "ok"
 
 
+def floor_state(n: int, min_events: int, chance: float | None, notes: list[str]) -> State:
+    """State of the lower end of a band, from the chance that the true share reaches it.
+
+    Not from the budget: a floor of 2 % leaves a budget of 98 %, of which a healthy 5 % have used up 97 %;
+    and 0 of 20 say little about 2 %.
+    """
+    if n == 0 or chance is None:
+        return "no_data"
+    if n < min_events:
+        notes.append(f"{n} of at least {min_events} events: too few to judge")
+        return "insufficient_data"
+    if chance >= FLOOR_SURE:
+        return "ok"
+    notes.append(f"the floor is kept with a probability of {chance * 100:.0f} %")
+    return "exhausted" if chance < FLOOR_MISSED else "at_risk"
+
+
 def status_row(
     objective: Objective,
     *,
@@ -186,7 +214,10 @@ def status_row(
     _, worst, best = unknown_bounds(counts.good, counts.bad, counts.unknown)
     firing = [v for v in verdicts if v.firing]
     said: list[str] = []
-    state = state_of(measured.n, objective.min_events, remaining, bool(firing), counts.excluded, said)
+    if objective.is_floor:
+        state = floor_state(measured.n, objective.min_events, chance, said)
+    else:
+        state = state_of(measured.n, objective.min_events, remaining, bool(firing), counts.excluded, said)
     return StatusRow(
         slo=objective.slo,
         objective=objective.objective,
@@ -229,6 +260,11 @@ def status_row(
         notes=_json([*said, *notes]),
         runbook=objective.runbook,
         service=objective.service,
+        agent=dict(objective.scope).get("agent"),
+        task_type=dict(objective.scope).get("task_type"),
+        split=bool(objective.scope),
+        last_event_at=counts.last_at,
+        budgeting=objective.method,
     )
 
 
@@ -243,6 +279,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "max_p": pair.max_p,
         "frozen": verdict.frozen,
         "key": pair_key(pair),
+        "after_s": pair.after_s,
         "why": verdict.why,
     }
 

@@ -71,7 +71,7 @@ def test_objectives_count_what_earlier_imports_brought(run: Run, tmp_path: Path,
         file.write_bytes(b"\n".join(part))
         assert run("import", file, "--data", tmp_path / "parts", "--as-of", AS_OF).exit_code == 0
     assert run("import", samples, "--data", tmp_path / "whole", "--as-of", AS_OF).exit_code == 0
-    counts = "SELECT slo, n, good, bad, unknown, excluded FROM slo_status ORDER BY slo"
+    counts = "SELECT slo, n, good, bad, unknown, excluded FROM slo_status ORDER BY slo, objective"
     answers = [
         run("query", counts, "--data", tmp_path / name, "--format", "csv").stdout
         for name in ("parts", "whole")

@@ -59,7 +59,8 @@ REST = [
         excluded BIGINT, sli DOUBLE, lower DOUBLE, upper DOUBLE, sli_unknown_bad DOUBLE, sli_unknown_good
         DOUBLE, p_met DOUBLE, target DOUBLE, budget_events DOUBLE, remaining DOUBLE, burn VARCHAR, exhaustion
         VARCHAR, state VARCHAR, firing VARCHAR, sli_name VARCHAR, title VARCHAR, unit VARCHAR, op VARCHAR, cut
-        DOUBLE, description VARCHAR, inferred_share DOUBLE)""",
+        DOUBLE, description VARCHAR, inferred_share DOUBLE, agent VARCHAR, task_type VARCHAR,
+        split BOOLEAN DEFAULT false)""",
     """CREATE TABLE core.slo_history (slo VARCHAR, objective VARCHAR, "at" TIMESTAMP, n BIGINT, good BIGINT,
         bad BIGINT, sli DOUBLE, remaining DOUBLE, burn DOUBLE)""",
 ]

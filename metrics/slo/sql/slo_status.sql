@@ -8,5 +8,6 @@ CREATE TABLE IF NOT EXISTS {target} (
     target DOUBLE, budget_events DOUBLE, remaining DOUBLE,
     burn VARCHAR, exhaustion VARCHAR, state VARCHAR, firing VARCHAR,
     sli_name VARCHAR, title VARCHAR, unit VARCHAR, op VARCHAR, cut DOUBLE, description VARCHAR,
-    inferred_share DOUBLE, pairs VARCHAR, excluded_by VARCHAR, notes VARCHAR, runbook VARCHAR, service VARCHAR
+    inferred_share DOUBLE, pairs VARCHAR, excluded_by VARCHAR, notes VARCHAR, runbook VARCHAR, service VARCHAR,
+    agent VARCHAR, task_type VARCHAR, split BOOLEAN, last_event_at TIMESTAMP, budgeting VARCHAR
 )

@@ -67,6 +67,16 @@ def test_the_packaged_pack() -> None:
         "lost_task",
         "latency",
         "cost",
+        "active_latency",
+        "retry_discipline",
+        "false_success",
+        "uncertain_outcome",
+        "dead_letter",
+        "compensation",
+        "recovery",
+        "time_limit",
+        "failure_plan",
+        "availability",
     ]
     for objective in pack:
         assert objective.window.duration.seconds == 28 * 86400
