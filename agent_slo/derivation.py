@@ -17,6 +17,7 @@ import duckdb
 
 from agent_slo.config import Config
 from collector.store import Store
+from incidents import grouping
 from metrics.deriver import Deriver, PassReport
 from metrics.prices import PriceBook, PriceOverride
 from metrics.slo.evaluate import evaluate, firing_now, write_status
@@ -112,7 +113,7 @@ def _deriver(con: duckdb.DuckDBPyConnection, store: Store, config: Config) -> De
 
 
 def _evaluate(store: Store, objectives: Sequence[Objective], as_of: datetime) -> None:
-    """Evaluate all objectives, write status and history; an alert on an empty window stays as it was.
+    """Evaluate all objectives, write status and history, group incidents; an alert on an empty window stays as it was.
 
     On a connection of its own: the deriver's has temporary tables named `tasks` and `sli_events` with the
     rows of its last pass only, which hide the views of these names.
@@ -122,8 +123,11 @@ def _evaluate(store: Store, objectives: Sequence[Objective], as_of: datetime) ->
         fired = firing_now(con, "core.slo_status")
         write_status(con, evaluate(con, objectives, as_of, was_firing=fired))
         write_history(con, histories(con, objectives, as_of))
+        new_columns = grouping.refresh(con)
     finally:
         con.close()
+    if new_columns:
+        store.refresh_views()
 
 
 @dataclass
