@@ -115,7 +115,7 @@ def _span(
     return (
         trace_id,
         span_id,
-        policy.parent_id(_hex(span, "parentSpanId"), flags),
+        policy.parent_id(_hex(span, "parentSpanId"), _unsigned(span, "flags"), flags),
         _text(span, "name"),
         policy.kind_name(_enum(span, "kind"), flags),
         start,

@@ -63,7 +63,7 @@ def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
                     (
                         trace_id,
                         span_id,
-                        policy.parent_id(span.parent_span_id.hex(), flags),
+                        policy.parent_id(span.parent_span_id.hex(), span.flags, flags),
                         span.name,
                         policy.kind_name(span.kind, flags),
                         start,

@@ -25,6 +25,10 @@ DUPLICATE_ATTRIBUTE = "duplicate_attribute"
 UNKNOWN_ENUM = "unknown_enum"
 BAD_PARENT_ID = "bad_parent_id"
 TOO_DEEP = "too_deep"
+REMOTE_PARENT = "remote_parent"
+"""Nothing wrong: the sender says that the parent is a span of another process (bits 8 and 9 of the span's flags).
+Then a parent that never arrives is no sign of a crash."""
+_REMOTE_KNOWN, _REMOTE = 0x100, 0x200
 DROPPED = ("dropped_attributes", "dropped_events", "dropped_links")
 """Flags that say the sender's own limits cut something off."""
 
@@ -86,13 +90,15 @@ def status_name(number: int, flags: list[str]) -> str:
     return STATUSES[0]
 
 
-def parent_id(text: str, flags: list[str]) -> str | None:
-    """The parent's hex id; an empty or all-zero one means a root."""
+def parent_id(text: str, bits: int, flags: list[str]) -> str | None:
+    """The parent's hex id; an empty or all-zero one means a root. `bits`: the span's own `flags` field."""
     if not text or text == ZERO_SPAN:
         return None
     if len(text) != 16:
         flags.append(BAD_PARENT_ID)
         return None
+    if bits & _REMOTE_KNOWN and bits & _REMOTE:
+        flags.append(REMOTE_PARENT)
     return text
 
 

@@ -211,3 +211,14 @@ def test_excluded_traffic_and_maintenance_are_counted_by_reason(tmp_path: Path) 
         assert (task["eligible"], task["excluded_reason"]) == (False, "environment:test")
         verdicts = one.rows("SELECT DISTINCT verdict, excluded_reason FROM core.sli_events")
         assert verdicts == [{"verdict": "excluded", "excluded_reason": "environment:test"}]
+
+
+def test_a_parent_in_another_process_is_no_crash(tmp_path: Path) -> None:
+    """An agent called by a service that sends its spans elsewhere: its own span is the root we can have."""
+    called = {**agent("a", 0, 2), "parentSpanId": "00000000000000aa"}
+    with bench(tmp_path / "unsaid") as one:
+        one.send([request([called, chat("a", 0, "root", "hello")])]).derive(at(100_000))
+        assert one_task(one)["outcome"] == "lost"
+    with bench(tmp_path / "said") as one:
+        one.send([request([{**called, "flags": 0x300}, chat("a", 0, "root", "hello")])]).derive(at(100_000))
+        assert one_task(one)["outcome"] == "completed"
