@@ -61,6 +61,13 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "agent_slo", *(str(argument) for argument in arguments)]
 
 
+def answer(*arguments: object) -> str:
+    """What a real process says on stdout; fails with its words when it does not end well."""
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.fixture
 def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """`started("up", ...)` starts a real process; whatever the test does, it ends."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
@@ -19,7 +17,7 @@ import pytest
 from agent_slo.commands.dashboard import dashboard_environment, streamlit_command
 from agent_slo.ports import free_port
 from dashboard.format import count, percent
-from tests.agent_slo.conftest import command
+from tests.agent_slo.conftest import answer, command
 from tests.agent_slo.waiting import until
 from tests.browser import Watched, browser, watched
 from tests.dashboard.data_folder import Words, write_folder
@@ -72,11 +70,7 @@ def serve() -> Iterator[Serve]:
 
 def test_the_page_shows_the_numbers_of_the_report(serve: Serve, watched: Watched, tmp_path: Path) -> None:
     data = write_folder(tmp_path / "data", tasks=12)
-    answer = subprocess.run(
-        [sys.executable, "-m", "agent_slo", "report", "--data", str(data), "--format", "json"],
-        capture_output=True, check=True, env={**os.environ, "NO_COLOR": "1"},
-    )  # fmt: skip
-    report = json.loads(answer.stdout)
+    report = json.loads(answer("report", "--data", data, "--format", "json"))
     watched.open(serve(data) + "/")
     said = watched.text()
     assert len(report["slos"]) == 6
@@ -98,17 +92,15 @@ def test_an_open_page_follows_what_arrives(serve: Serve, watched: Watched, tmp_p
         until(lambda: (data / "door.json").exists(), collector)
         watched.open(serve(data) + "/")
         watched.page.get_by_text("Nothing has arrived yet").wait_for()
-        subprocess.run(command("import", samples, "--data", data), check=True, capture_output=True)
+        answer("import", samples, "--data", data)
         # Nobody touches the page: it redraws itself.
         watched.page.get_by_text("23 tasks ·").wait_for()
         watched.page.get_by_text("Collector running").wait_for()
-        answer = subprocess.run(
-            command("report", "--data", data, "--format", "json"), check=True, capture_output=True
-        )
+        report = json.loads(answer("report", "--data", data, "--format", "json"))
     finally:
         collector.terminate()
         collector.communicate(timeout=60)
-    for row in json.loads(answer.stdout)["slos"]:
+    for row in report["slos"]:
         watched.page.get_by_text(f"{count(row['good'])} of {count(row['n'])} ").first.wait_for()
     assert watched.outside == []
 
