@@ -22,6 +22,9 @@ SPANS_A_REQUEST = TRACES_A_REQUEST * SPANS_A_TRACE
 # First half of every trace id. Replace it by eight other bytes and a request becomes a new one, at the cost
 # of one scan: the sender must not be what is measured.
 MARK = bytes.fromhex("a9e175104d41524b")
+# The same for the names of tasks, conversations and orders; without it every repetition of a body would be
+# more work on the same tasks, which no real load is.
+TEXT_MARK = b"@mark-8@"
 
 _TEXT = """order refund customer please check status amount approved policy shipping address invoice the a of
 to damaged item arrived late yesterday replacement credit card number ending thanks agent tool result"""
@@ -50,8 +53,9 @@ def _text(rnd: random.Random, size: int) -> str:
 
 def _trace(scope_spans: list[Span], rnd: random.Random, start: int) -> None:
     trace_id = MARK + rnd.randbytes(8)
-    task = f"task-{trace_id[:6].hex()}"
-    order = f"ORD-{rnd.randrange(10**8):08d}"
+    own = f"{TEXT_MARK.decode()}{trace_id[8:12].hex()}"
+    task = f"task-{own}"
+    order = f"ORD-{own}"
 
     def span(
         name: str, parent: bytes, at: int, took: int, attributes: dict[str, str | int | float | bool]
@@ -69,7 +73,7 @@ def _trace(scope_spans: list[Span], rnd: random.Random, start: int) -> None:
         scope_spans.append(s)
         return s
 
-    conversation = {"gen_ai.conversation.id": f"conv-{trace_id[:4].hex()}"}
+    conversation = {"gen_ai.conversation.id": f"conv-{own}"}
     root = span(
         "invoke_agent support",
         b"",
@@ -159,3 +163,8 @@ def request(seed: int | None = None, start_ns: int = 1_790_000_000_000_000_000) 
         _trace(spans, rnd, start_ns + i * 10_000_000_000)
     scope_spans.spans.extend(spans)
     return bytes(message.SerializeToString())
+
+
+def renewed(body: bytes, mark: bytes) -> bytes:
+    """The request as a new one: other trace ids, tasks, conversations and orders. `mark` has eight bytes."""
+    return body.replace(MARK, mark).replace(TEXT_MARK, mark.hex()[:8].encode())

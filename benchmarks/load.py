@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from multiprocessing.queues import Queue as ProcessQueue
 
-from benchmarks.agent_requests import MARK, SPANS_A_REQUEST, request
+from benchmarks.agent_requests import SPANS_A_REQUEST, renewed, request
 
 
 @dataclass
@@ -45,7 +45,7 @@ async def _connection(port: int, bodies: list[bytes], until: float, pause: float
     while time.monotonic() < until:
         mark = os.urandom(8)
         turn = (turn + 1) % len(bodies)
-        body = bodies[turn].replace(MARK, mark)
+        body = renewed(bodies[turn], mark)
         try:
             if writer is None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
