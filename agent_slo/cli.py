@@ -24,6 +24,7 @@ COMMANDS = {
     "tasks": ("tasks", "tasks"),
     "task": ("task", "task"),
     "query": ("query", "query"),
+    "slo": ("slo", "slo"),
     "rederive": ("rederive", "rederive"),
     "version": ("version", "version"),
 }
