@@ -61,6 +61,14 @@ class Watched:
         self.page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
         self.page.wait_for_load_state("networkidle")
 
+    def says(self, *texts: str) -> None:
+        """Wait until the page says each of these; charts, metrics and code blocks are drawn a moment later."""
+        for text in texts:
+            self.page.wait_for_function(
+                """text => document.querySelector('[data-testid="stMain"]').innerText.includes(text)""",
+                arg=text,
+            )
+
     def text(self) -> str:
         """What the page says, without its tables (those are canvases)."""
         return self.page.locator('[data-testid="stMain"]').inner_text()
