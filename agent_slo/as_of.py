@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,18 +17,23 @@ from agent_slo.reading import reading
 from collector.batch import LOG_SCHEMA, SPAN_SCHEMA, Batch
 from collector.reader import Reader, open_reader
 from collector.store import Store
+from metrics.slo.objective import Objective
 
 ROWS_A_COPY = 20_000
 
 
 @contextmanager
-def reading_as_of(place: Place, as_of: datetime) -> Iterator[Reader]:
+def reading_as_of(
+    place: Place, as_of: datetime, objectives: Sequence[Objective] | None = None
+) -> Iterator[Reader]:
     """Copy the raw spans, derive them as of a moment (naive UTC), and read that.
+
+    `objectives` replace the configured ones.
 
     Works beside a running collector.
     """
     config = place.config().config
-    objectives = place.objectives()
+    chosen = place.objectives() if objectives is None else objectives
     with tempfile.TemporaryDirectory(prefix="agent-slo-") as scratch:
         copy = Path(scratch) / "data"
         with words_console().status("deciding as of that moment"):
@@ -36,7 +41,7 @@ def reading_as_of(place: Place, as_of: datetime) -> Iterator[Reader]:
             try:
                 with reading(place.data) as reader:
                     _copy(reader, store)
-                derive_once(store, config, objectives, as_of)
+                derive_once(store, config, chosen, as_of)
             finally:
                 store.close()
         with open_reader(copy) as answers:

@@ -25,6 +25,7 @@ COMMANDS = {
     "task": ("task", "task"),
     "query": ("query", "query"),
     "slo": ("slo", "slo"),
+    "check": ("check", "check"),
     "rederive": ("rederive", "rederive"),
     "version": ("version", "version"),
 }

@@ -85,6 +85,7 @@ class StatusRow:
     split: bool
     last_event_at: datetime | None
     budgeting: str
+    is_floor: bool
 
 
 FLOOR_SURE = 0.9
@@ -265,6 +266,7 @@ def status_row(
         split=bool(objective.scope),
         last_event_at=counts.last_at,
         budgeting=objective.method,
+        is_floor=objective.is_floor,
     )
 
 

@@ -9,5 +9,5 @@ CREATE TABLE IF NOT EXISTS {target} (
     burn VARCHAR, exhaustion VARCHAR, state VARCHAR, firing VARCHAR,
     sli_name VARCHAR, title VARCHAR, unit VARCHAR, op VARCHAR, cut DOUBLE, description VARCHAR,
     inferred_share DOUBLE, pairs VARCHAR, excluded_by VARCHAR, notes VARCHAR, runbook VARCHAR, service VARCHAR,
-    agent VARCHAR, task_type VARCHAR, split BOOLEAN, last_event_at TIMESTAMP, budgeting VARCHAR
+    agent VARCHAR, task_type VARCHAR, split BOOLEAN, last_event_at TIMESTAMP, budgeting VARCHAR, is_floor BOOLEAN
 )

@@ -1,0 +1,1 @@
+"""Does a set of tasks pass: objectives met, nothing forbidden, nothing worse than before."""
