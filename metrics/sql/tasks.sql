@@ -229,7 +229,9 @@ SELECT
   u.input_tokens, u.output_tokens, u.cost_usd, coalesce(u.cost_complete, false) AS cost_complete,
   e.started_at, e.ended_at,
   epoch(e.ended_at) - epoch(e.started_at) AS wall_s,
-  greatest(epoch(e.ended_at) - epoch(e.started_at) - coalesce(h.human_wait_s, 0), 0) AS active_s,
+  -- greatest() passes over NULL: an open task has no active time yet, not 0
+  CASE WHEN e.ended_at IS NOT NULL THEN
+    greatest(epoch(e.ended_at) - epoch(e.started_at) - coalesce(h.human_wait_s, 0), 0) END AS active_s,
   coalesce(h.human_wait_s, 0) AS human_wait_s,
   coalesce(k.revision, 0) AS revision,
   e.rule,

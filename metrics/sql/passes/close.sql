@@ -33,7 +33,7 @@ SELECT o.* FROM old_traces o ANTI JOIN new_traces n ON n.trace_id = o.trace_id;
 SET VARIABLE low = (SELECT coalesce(min(first_ns), 0) FROM kept_traces);
 SET VARIABLE high = (SELECT coalesce(max(last_ns), -1) FROM kept_traces);
 CREATE OR REPLACE TEMP TABLE kept_steps AS
-SELECT s.* EXCLUDE (task_id)
+SELECT s.* EXCLUDE (task_id, started_at, ended_at)
 FROM work.steps s
 SEMI JOIN kept_traces k ON k.trace_id = s.trace_id
 WHERE s.start_ns BETWEEN getvariable('low') AND getvariable('high');
