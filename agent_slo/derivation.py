@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import duckdb
+import pyarrow as pa
 
 from agent_slo.config import Config
+from agent_slo.errors import CommandError
 from collector.store import Store
 from incidents import grouping
 from metrics.deriver import Deriver, PassReport
@@ -165,3 +167,23 @@ def derive_once(
     _evaluate(store, objectives, as_of)
     store.refresh_views()
     return done
+
+
+def explain_once(store: Store, config: Config, file: str, task_id: str, as_of: datetime) -> pa.Table:
+    """The rows that one SQL file of the derivation gives for one task, as of a moment (naive UTC). Keeps nothing.
+
+    Raises `CommandError` for a file or a task that does not exist.
+    """
+    con = store.derivation()
+    try:
+        deriver = _deriver(con, store, config)
+        deriver.migrate()
+        try:
+            rows = deriver.explain(file, task_id, as_of).to_arrow_table()
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        if con.execute("SELECT count(*) FROM core.tasks WHERE task_id = ?", [task_id]).fetchall() == [(0,)]:
+            raise CommandError(f"no task {task_id!r} is derived; `agent-slo tasks` lists them")
+        return rows
+    finally:
+        con.close()

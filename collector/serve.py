@@ -359,7 +359,7 @@ def _listen(address: Address, what: str, option: str) -> socket.socket:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
         import uvloop
-    except ImportError:  # not made for Windows
+    except ImportError:  # the extra `fast` is not installed
         return asyncio.new_event_loop
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
