@@ -126,6 +126,8 @@ class Deriver:
                     "CREATE OR REPLACE TEMP TABLE kept_steps AS SELECT * EXCLUDE (run_root), NULL::VARCHAR AS run_id, "
                     "NULL::DOUBLE AS computed_cost_usd, NULL::DOUBLE AS cost_usd FROM new_steps LIMIT 0"
                 )
+            if model.name == "retry_meetings":
+                con.execute("CREATE OR REPLACE TEMP TABLE met_moments AS SELECT * FROM retry_moments LIMIT 0")
             self._make(model)
             if model.kept:
                 described = con.execute(f"DESCRIBE {model.name}").fetchall()
@@ -274,6 +276,8 @@ class Deriver:
                 self._con.execute(pass_sql("close"))
             elif model.name == "tasks":
                 self._con.execute(pass_sql("recall"))
+            elif model.name == "retry_meetings":
+                self._con.execute(pass_sql("meet"))
             self._make(model)
             if model.name == until:
                 return

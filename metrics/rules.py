@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from metrics.conventions import Compiled, words
-from metrics.settings import MetricsSettings, TaskRule
+from metrics.settings import Detectors, MetricsSettings, TaskRule
 
 DEFAULT_TASK = TaskRule()
 _QUIET_S, _DEADLINE_S = 600.0, 3600.0
@@ -45,6 +45,9 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Co
         "max_length INTEGER, pattern VARCHAR",
         [(unknown["max_length"], unknown["pattern"])],
     )
+    retry = [(i, r["class"], r["of_class"], r["pattern"]) for i, r in enumerate(known["retry"])]
+    _table(con, "retry_words", "position INTEGER, class VARCHAR, of_class BOOLEAN, pattern VARCHAR", retry)
+    _table(con, "step_limits", "pattern VARCHAR", _column(known["step_limits"]))
     labels = [(word, label) for label, listed in known["evaluation"].items() for word in listed]
     _table(con, "evaluation_labels", "word VARCHAR, label VARCHAR", labels)
     _table(con, "refused_results", "pattern VARCHAR", _column(settings.results.refused))
@@ -54,6 +57,17 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Co
         "maintenance_windows",
         "window_start TIMESTAMP, window_end TIMESTAMP, agent_glob VARCHAR",
         [(_utc(w.start), _utc(w.end), w.agent) for w in settings.maintenance],
+    )
+    _table(con, *_detector_limits(settings.detectors))
+    _table(
+        con,
+        "approval_rules",
+        "tool_glob VARCHAR, argument VARCHAR, above DOUBLE",
+        [
+            (policy.tool, argument, above)
+            for policy in settings.policies.approvals
+            for argument, above in policy.above.items() or [(None, None)]
+        ],
     )
     _table(
         con,
@@ -85,6 +99,27 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Co
         "deadline_s DOUBLE, human_deadline_s DOUBLE, gate_is_intervention BOOLEAN",
         list(_task_rows(settings)),
     )
+
+
+def _detector_limits(limits: Detectors) -> tuple[str, str, list[tuple[Any, ...]]]:
+    """The one row of thresholds that every detector reads."""
+    columns: dict[str, tuple[str, Any]] = {
+        "max_attempts": ("INTEGER", limits.retry.max_attempts),
+        "backoff_factor": ("DOUBLE", limits.retry.backoff_factor),
+        "synchronised_tasks": ("INTEGER", limits.retry.synchronised_tasks),
+        "equal_calls": ("INTEGER", limits.loop.equal_calls),
+        "rounds": ("INTEGER", limits.loop.rounds),
+        "longest_period": ("INTEGER", limits.loop.longest_period),
+        "settle_s": ("DOUBLE", limits.settle_within.total_seconds()),
+        "failures_alike": ("INTEGER", limits.dead_letter_after),
+        "hung_multiple": ("DOUBLE", limits.hung_multiple),
+        "runaway_multiple": ("DOUBLE", limits.runaway_multiple),
+        "baseline_days": ("INTEGER", limits.baseline.days),
+        "baseline_calls": ("INTEGER", limits.baseline.calls),
+        "baseline_tasks": ("INTEGER", limits.baseline.tasks),
+    }
+    kinds = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+    return "detector_limits", kinds, [tuple(value for _, value in columns.values())]
 
 
 def _task_rows(settings: MetricsSettings) -> Iterable[tuple[Any, ...]]:

@@ -54,7 +54,7 @@ class Section(BaseModel):
 class RetryPolicy(Section):
     """What a tool's callers may do after a failed call."""
 
-    max_attempts: int = Field(default=10, ge=1)
+    max_attempts: int | None = Field(default=None, ge=1)
 
 
 class ToolRule(Section):
@@ -142,6 +142,53 @@ class Policies(Section):
     approvals: list[ApprovalPolicy] = Field(default_factory=list)
 
 
+class RetryLimits(Section):
+    """What a chain of retries may look like."""
+
+    max_attempts: int = Field(default=10, ge=1)
+    backoff_factor: float = Field(default=0.8, gt=0)
+    synchronised_tasks: int = Field(default=5, ge=2)
+
+
+class LoopLimits(Section):
+    """How often a task may go round without a new result.
+
+    `equal_calls`: of 1,123 real runs three equal calls flag 31, of which ten were completed; five flag 14.
+    """
+
+    equal_calls: int = Field(default=5, ge=2)
+    rounds: int = Field(default=3, ge=2)
+    longest_period: int = Field(default=4, ge=2, le=16)
+
+
+class BaselineRule(Section):
+    """What the usual time of a call and the usual cost of a task are measured on.
+
+    `days`: how many days before the day of the call or task; `calls`, `tasks`: fewer than that give no baseline.
+    """
+
+    days: int = Field(default=14, ge=1, le=90)
+    calls: int = Field(default=100, ge=2)
+    tasks: int = Field(default=20, ge=2)
+
+
+class Detectors(Section):
+    """Thresholds of the detectors.
+
+    `settle_within`: how long a side effect may stay uncertain; `dead_letter_after`: failures alike in a row that mean
+    that nobody will try again; `hung_multiple`: times the usual p99 of the tool; `runaway_multiple`: times the usual
+    median cost of the task type.
+    """
+
+    retry: RetryLimits = RetryLimits()
+    loop: LoopLimits = LoopLimits()
+    settle_within: Duration = timedelta(hours=24)
+    dead_letter_after: int = Field(default=3, ge=2)
+    hung_multiple: float = Field(default=10, gt=1)
+    runaway_multiple: float = Field(default=10, gt=1)
+    baseline: BaselineRule = BaselineRule()
+
+
 class Conventions(Section):
     """Keys of your own: `their key: the key it stands for`."""
 
@@ -156,6 +203,7 @@ class MetricsSettings(Section):
     results: ResultPatterns = ResultPatterns()
     tasks: dict[str, TaskRule] = Field(default_factory=dict)
     policies: Policies = Policies()
+    detectors: Detectors = Detectors()
     prices: list[dict[str, Any]] = Field(default_factory=list)
     maintenance: list[MaintenanceWindow] = Field(default_factory=list)
     exclude: Exclusions = Exclusions()

@@ -1,6 +1,14 @@
 -- Grain: one row per action: one intended change to the outside world.
--- Inputs: attempts.
-WITH grouped AS (
+-- Inputs: attempts, uncertain.
+WITH timed AS (
+  SELECT
+    *,
+    (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS took_s,
+    (epoch_us(started_at) - lag(epoch_us(coalesce(ended_at, started_at))) OVER (PARTITION BY action_id ORDER BY start_ns, attempt_id)) / 1e6 AS wait_s
+  FROM attempts
+  WHERE action_id IS NOT NULL
+),
+grouped AS (
   SELECT
     action_id,
     any_value(task_id) AS task_id,
@@ -14,19 +22,37 @@ WITH grouped AS (
     CASE WHEN bool_or(effect = 'proven') THEN 'proven' WHEN bool_or(effect = 'possible') THEN 'possible' WHEN bool_or(effect = 'none') THEN 'none' END AS effect,
     bool_or(compensated) AS compensated,
     arg_max(outcome, (start_ns, attempt_id)) AS last_outcome,
-    arg_max(leaves, (start_ns, attempt_id)) AS leaves,
-    max(start_ns) AS last_ns,
+    min(start_ns) AS first_ns,
+    max(coalesce(epoch_us(ended_at) * 1000, start_ns)) AS last_ns,
     make_timestamp(min(start_ns) // 1000) AS started_at,
-    list(span_id ORDER BY start_ns, span_id) AS evidence
-  FROM attempts
-  WHERE action_id IS NOT NULL
+    list(span_id ORDER BY start_ns, span_id) AS evidence,
+    -- all its attempts, over runs and traces, as one line of time
+    string_agg(
+      CASE
+        WHEN wait_s IS NULL THEN ''
+        WHEN wait_s < 0 THEN ' | meanwhile: '
+        WHEN wait_s < 120 THEN printf(' | %.1f s later: ', wait_s)
+        WHEN wait_s < 7200 THEN printf(' | %.0f min later: ', wait_s / 60)
+        ELSE printf(' | %.1f h later: ', wait_s / 3600)
+      END
+      || outcome || CASE WHEN took_s IS NULL THEN ', never ended' ELSE printf(' in %.1f s', took_s) END
+      || CASE WHEN duplicate IS NULL THEN '' ELSE ' (' || replace(duplicate, '_', '-') || ' repeat, ' || replace(cause, '_', ' ') || ')' END
+      || CASE WHEN compensated THEN ', undone' ELSE '' END,
+      '' ORDER BY start_ns, attempt_id) AS story
+  FROM timed
   GROUP BY action_id
 )
 SELECT
-  g.* EXCLUDE (leaves, last_ns),
-  -- settled by a later attempt that ended, or by a read that looked at the same thing afterwards
-  g.last_outcome <> 'unknown' OR EXISTS (
-    SELECT 1 FROM attempts r
-    WHERE r.task_id = g.task_id AND r.effect_class = 'read' AND r.disposition = 'executed' AND r.outcome = 'ok'
-      AND r.start_ns > g.last_ns AND list_has_any(r.leaves, g.leaves)) AS settled
+  g.*,
+  -- nothing about it is still open: every attempt that ended unknown has been settled since
+  u.attempts IS NULL AS settled,
+  coalesce(u.span_ids, []) AS open_span_ids,
+  u.since AS open_since
 FROM grouped g
+LEFT JOIN (
+  SELECT a.action_id, count(*) AS attempts, list(u.span_id ORDER BY u.last_ns, u.span_id) AS span_ids, make_timestamp(min(u.last_ns) // 1000) AS since
+  FROM uncertain u
+  JOIN attempts a USING (attempt_id)
+  WHERE u.settled_at IS NULL
+  GROUP BY a.action_id
+) u USING (action_id)

@@ -1,18 +1,8 @@
 -- Grain: one row per attempt (a tool step), executed or not, with the verdict on repetition.
--- Inputs: executions, repeats, run_verdicts, task_runs.
+-- Inputs: executions, repeats, compensations, run_verdicts, task_runs.
 -- Steps 9 and 11 of the decision in docs/definitions: compensation, and what a trace can only make us suspect.
 WITH undone AS (
-  SELECT x.attempt_id, min(z.attempt_id) AS by_attempt
-  FROM executions x
-  JOIN executions z
-    ON z.task_id = x.task_id AND z.start_ns > x.start_ns AND z.disposition = 'executed' AND z.outcome = 'ok' AND z.is_side_effect
-    AND (
-      z.compensates IN (x.idempotency_key, x.call_id) OR list_contains(x.entities, z.compensates)
-      OR (EXISTS (SELECT 1 FROM (SELECT unnest(x.compensated_by) AS undoer) WHERE z.tool GLOB undoer) AND (list_has_any(z.leaves, x.leaves) OR list_has_any(z.leaves, x.entities)))
-      OR (z.is_inverse AND z.tool <> x.tool AND list_has_any(z.leaves, x.entities))
-    )
-  WHERE x.is_side_effect AND x.disposition = 'executed'
-  GROUP BY x.attempt_id
+  SELECT attempt_id, arg_min(by_attempt, (undone_ns, by_attempt)) AS by_attempt FROM compensations GROUP BY attempt_id
 ),
 -- asked for in a run that lost its root, and never seen to end: its effect is unknown
 witnessed AS (

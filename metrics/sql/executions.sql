@@ -20,7 +20,10 @@ told AS (
          WHEN c.effect_stated IS NOT NULL THEN 'stated'
          WHEN k.guessed_effect IS NOT NULL THEN 'guessed'
          ELSE 'unknown' END AS class_source,
-    k.is_inverse, k.hands_over, k.key_fields, k.compensated_by, k.window_s, k.key_ttl_s,
+    k.is_inverse, k.hands_over, k.key_fields, k.compensated_by, k.window_s, k.key_ttl_s, k.max_attempts,
+    -- what the caller says of this call stands before what is configured for the tool
+    coalesce(c.timeout_s, k.timeout_s) AS limit_s,
+    coalesce(c.on_failure, k.on_failure) AS plan,
     concat_ws(' ', c.error_class, c.error_message, left(c.result, 300)) AS words
   FROM calls c
   JOIN tool_classes k USING (tool)
@@ -31,7 +34,8 @@ SELECT
   span_id, trace_id, run_id, task_id, intent, run_position, tool, effect_class, class_source, is_inverse, hands_over,
   effect_class IN ('write', 'idempotent_write') AS is_side_effect,
   arguments, idempotency_key, call_id, attempt_no, result, error_class, decision, decision_arguments, compensates, level, required_level,
-  compensated_by, window_s, key_ttl_s, start_ns, coalesce(end_ns, start_ns) AS last_ns, end_ns,
+  compensated_by, window_s, key_ttl_s, max_attempts, limit_s, plan, words,
+  start_ns, coalesce(end_ns, start_ns) AS last_ns, end_ns,
   CASE
     WHEN disposition_stated IS NOT NULL THEN disposition_stated
     WHEN run_dropped THEN 'dropped'

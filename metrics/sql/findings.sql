@@ -1,5 +1,8 @@
 -- Grain: one row per violation in one task, with rule and evidence.
--- Inputs: tasks, attempts, executions, actions, kept_findings; variable as_of.
+-- Inputs: attempts, executions, actions, tasks, retry_faults, loops, approvals, claims, plans, saga, time_limits, dead_letters,
+--   costly_tasks, kept_findings; variable as_of.
+-- `subject` is what the finding is about within its task; a finding keeps its id, and with it the moment it was first
+-- seen, as long as kind and subject stay.
 WITH found AS (
   SELECT
     task_id, 'duplicate_action' AS kind, attempt_id AS subject,
@@ -24,11 +27,40 @@ WITH found AS (
   UNION ALL
   SELECT task_id, 'lost', task_id, 'no terminal run at the deadline', 'high', rule, evidence FROM tasks WHERE outcome = 'lost'
   UNION ALL
-  SELECT task_id, 'dead_letter', task_id, 'parked after its retries were exhausted', 'high', rule, evidence FROM tasks WHERE outcome = 'dead_letter'
+  SELECT task_id, 'dead_letter', task_id, detail, 'high', rule, evidence FROM dead_letters
   UNION ALL
-  SELECT task_id, 'uncertain_outcome', action_id, tool || ': ended unknown and nothing has settled it', 'high', 'action.unsettled', evidence
+  SELECT task_id, 'uncertain_outcome', action_id, tool || ': ended unknown and nothing has settled it', 'high', 'action.unsettled', open_span_ids
   FROM actions
   WHERE NOT settled
+  UNION ALL
+  SELECT task_id, kind, chain_id, detail,
+    CASE WHEN kind IN ('blind_retry', 'unbounded', 'amplification', 'synchronised') THEN 'high' ELSE 'medium' END, rule, evidence
+  FROM retry_faults
+  UNION ALL
+  SELECT task_id, 'loop', subject, detail, 'medium', rule, evidence FROM loops
+  UNION ALL
+  SELECT task_id, kind, subject, detail, 'high', rule, evidence FROM approvals
+  UNION ALL
+  SELECT task_id, kind, task_id, detail, 'high', rule, evidence FROM claims
+  UNION ALL
+  SELECT task_id, 'plan_not_kept', chain_id, tool || ': failed, and its declared plan (' || plan || ') was not carried out', 'high', 'plan.not_kept', [span_id]
+  FROM plans
+  WHERE NOT kept
+  UNION ALL
+  SELECT task_id, 'not_compensated', task_id, (effects - undone) || ' of ' || effects || ' effects of the failed task are still there: ' || left_by, 'high',
+    'saga.effects_left', evidence
+  FROM saga
+  WHERE undone < effects
+  UNION ALL
+  SELECT task_id, 'hung_call', subject,
+    CASE WHEN role = 'model' THEN 'model call' ELSE name END
+      || CASE WHEN rule = 'time_limit.never_closed' THEN ': asked for and never closed' ELSE printf(': took %.1f s, limit %.1f s', took_s, limit_s) END,
+    'medium', rule, evidence
+  FROM time_limits
+  WHERE over
+  UNION ALL
+  SELECT task_id, 'runaway_cost', task_id, printf('cost %.2f USD, usual are %.4f USD', cost_usd, usual_usd), 'high', 'cost.above_baseline', evidence
+  FROM costly_tasks
 )
 SELECT
   'finding-' || left(md5(concat_ws('|', f.kind, f.subject)), 16) AS finding_id,

@@ -92,6 +92,18 @@ unwitnessed AS (
     AND NOT EXISTS (SELECT 1 FROM tool_classes k WHERE k.tool = r.call.name AND coalesce(k.configured_effect, k.guessed_effect) IN ('read', 'control'))
   GROUP BY t.task_id
 ),
+-- the last report of the work to whoever asked for it failed
+unreported AS (
+  SELECT task_id, min(span_id) AS span_id
+  FROM (
+    SELECT s.task_id_stated AS task_id, s.name, arg_max(s.span_id, (s.start_ns, s.span_id)) AS span_id
+    FROM steps s
+    WHERE s.run_id IS NULL AND s.role = 'other' AND s.mark IS NULL AND s.task_id_stated IS NOT NULL
+    GROUP BY s.task_id_stated, s.name
+    HAVING arg_max(s.status, (s.start_ns, s.span_id)) = 'error'
+  )
+  GROUP BY task_id
+),
 -- the agent gave the work to a person, and did nothing to the outside world after it
 handed AS (
   SELECT t.task_id, min(e.span_id) AS span_id
@@ -129,6 +141,7 @@ timed AS (
       ELSE make_timestamp(w.last_ns // 1000) + to_seconds(l.rule_deadline_s) END AS deadline_at,
     v.span_id AS handed_span_id,
     p.task_id IS NOT NULL AS approved_open,
+    q.span_id AS unreported_span_id,
     o.n AS loose, o.span_id AS loose_span_id, x.span_id AS unwitnessed_span_id
   FROM whole w
   JOIN last_run l USING (task_id)
@@ -138,6 +151,7 @@ timed AS (
   LEFT JOIN approved p USING (task_id)
   LEFT JOIN loose_ends o USING (task_id)
   LEFT JOIN unwitnessed x USING (task_id)
+  LEFT JOIN unreported q USING (task_id)
 ),
 decided AS (
   SELECT
@@ -153,7 +167,7 @@ decided AS (
       WHEN verdict = 'failed' THEN 'failed'
       WHEN verdict = 'aborted' THEN 'unknown'
       WHEN handed_span_id IS NOT NULL THEN 'handed_over'
-      WHEN loose > 0 OR unwitnessed_span_id IS NOT NULL OR approved_open THEN 'unknown'
+      WHEN loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open THEN 'unknown'
       WHEN claimed = 'failure' THEN 'failed'
       WHEN NOT answered THEN 'unknown'
       ELSE 'completed'
@@ -164,7 +178,7 @@ decided AS (
       WHEN verdict IN ('running', 'paused') OR (verdict = 'crashed' AND getvariable('as_of') < deadline_at) THEN 'none'
       WHEN verdict = 'aborted' THEN 'none'
       WHEN verdict = 'ended' AND handed_span_id IS NULL
-        AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR approved_open OR (NOT answered AND coalesce(claimed, '') <> 'failure')) THEN 'none'
+        AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open OR (NOT answered AND coalesce(claimed, '') <> 'failure')) THEN 'none'
       ELSE 'inferred'
     END AS outcome_evidence,
     CASE
@@ -177,6 +191,7 @@ decided AS (
       WHEN handed_span_id IS NOT NULL THEN 'task.handed_over.to_a_person'
       WHEN loose > 0 THEN 'task.unknown.last_effect_not_ok'
       WHEN unwitnessed_span_id IS NOT NULL THEN 'task.unknown.call_lost_in_crash'
+      WHEN unreported_span_id IS NOT NULL THEN 'task.unknown.report_failed'
       WHEN approved_open THEN 'task.unknown.approved_not_executed'
       WHEN claimed = 'failure' THEN 'task.failed.claimed'
       WHEN NOT answered THEN 'task.unknown.no_answer'
@@ -235,7 +250,7 @@ SELECT
   coalesce(h.human_wait_s, 0) AS human_wait_s,
   coalesce(k.revision, 0) AS revision,
   e.rule,
-  list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.handed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
+  list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.unreported_span_id, e.handed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
   e.deadline_at,
   e.had_trouble
 FROM ended e
