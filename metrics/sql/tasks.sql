@@ -41,7 +41,8 @@ run_usage AS (
     sum(output_tokens) FILTER (WHERE is_leaf_model) AS leaf_output,
     max(input_tokens) FILTER (WHERE role IN ('agent', 'workflow')) AS sum_input,
     max(output_tokens) FILTER (WHERE role IN ('agent', 'workflow')) AS sum_output,
-    sum(cost_usd) FILTER (WHERE is_leaf_model) AS cost_usd,
+    -- summed as decimals: a sum of floats depends on its order, and equal passes must give equal bytes
+    sum(cost_usd::DECIMAL(38, 12)) FILTER (WHERE is_leaf_model) AS cost_usd,
     count(*) FILTER (WHERE is_leaf_model AND cost_usd IS NULL AND NOT (status = 'error' AND coalesce(input_tokens, output_tokens) IS NULL)) AS unpriced,
     count(*) FILTER (WHERE is_leaf_model) AS leaves
   FROM steps
@@ -54,7 +55,7 @@ usage AS (
     -- the sum on an agent counts only where no model call below it reports its own
     sum(CASE WHEN u.has_leaves THEN u.leaf_input ELSE u.sum_input END)::BIGINT AS input_tokens,
     sum(CASE WHEN u.has_leaves THEN u.leaf_output ELSE u.sum_output END)::BIGINT AS output_tokens,
-    sum(u.cost_usd) AS cost_usd,
+    sum(u.cost_usd)::DOUBLE AS cost_usd,
     sum(u.leaves) > 0 AND sum(u.unpriced) = 0 AND bool_and(u.has_leaves OR u.sum_input IS NULL) AS cost_complete
   FROM task_runs t
   JOIN run_usage u USING (run_id)
@@ -126,7 +127,7 @@ approved AS (
   GROUP BY i.task_id
 ),
 humans AS (
-  SELECT task_id, count(*) AS interventions, sum(wait_s) FILTER (WHERE wait_s > 0) AS human_wait_s
+  SELECT task_id, count(*) AS interventions, (sum(wait_s::DECIMAL(38, 6)) FILTER (WHERE wait_s > 0))::DOUBLE AS human_wait_s
   FROM interventions
   GROUP BY task_id
 ),

@@ -14,6 +14,7 @@ import orjson
 from collector.decode import decode
 from collector.store import Store
 from metrics.deriver import Deriver, Prices
+from metrics.prices import PriceBook
 from metrics.settings import MetricsSettings
 
 PUBLIC = (
@@ -28,6 +29,18 @@ PUBLIC = (
     "sli_hourly",
     "task_aliases",
 )
+
+
+class ListPrices:
+    """The shipped price book, asked one model at a time."""
+
+    def __init__(self) -> None:
+        self.book = PriceBook([])
+        self.asked: list[tuple[str, str]] = []
+
+    def rows(self, provider: str, model: str) -> list[tuple[object, ...]]:
+        self.asked.append((provider, model))
+        return [(provider, *row[1:10]) for row in self.book.rows([(provider or None, model)])]
 
 
 class Bench:

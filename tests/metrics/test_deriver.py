@@ -10,23 +10,11 @@ from typing import Any
 import pytest
 
 from metrics.deriver import Deriver
-from metrics.prices import Price, PriceBook, cost
+from metrics.prices import Price, cost
 from tests.metrics import worlds
-from tests.metrics.bench import Bench, at, bench, request, span
+from tests.metrics.bench import Bench, ListPrices, at, bench, request, span
 
 CONVERSATION = {"gen_ai__conversation__id": "talk-1"}
-
-
-class ListPrices:
-    """The shipped price book, asked one model at a time."""
-
-    def __init__(self) -> None:
-        self.book = PriceBook([])
-        self.asked: list[tuple[str, str]] = []
-
-    def rows(self, provider: str, model: str) -> list[tuple[object, ...]]:
-        self.asked.append((provider, model))
-        return [(provider, *row[1:10]) for row in self.book.rows([(provider or None, model)])]
 
 
 def chat(trace: str, start: float, parent: str | None, text: str, **more: Any) -> dict[str, Any]:

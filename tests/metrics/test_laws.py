@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.metrics import worlds
-from tests.metrics.bench import PUBLIC, Bench, bench
+from tests.metrics.bench import PUBLIC, Bench, ListPrices, bench
 
 # What depends on the history of passes by definition: how often a verdict changed, and when a finding was first seen.
 HISTORY = ("revision", "found_at")
@@ -47,7 +47,7 @@ def everything(one: Bench, without: tuple[str, ...] = HISTORY) -> dict[str, list
 def from_scratch(
     spans: list[worlds.Span], without: tuple[str, ...] = HISTORY
 ) -> dict[str, list[tuple[Any, ...]]]:
-    with tempfile.TemporaryDirectory() as folder, bench(Path(folder), worlds.settings()) as one:
+    with tempfile.TemporaryDirectory() as folder, bench(Path(folder), worlds.settings(), ListPrices()) as one:
         return everything(one.send(spans).derive(worlds.end()), without)
 
 
@@ -58,7 +58,7 @@ def test_incremental_passes_equal_one_from_scratch(data: st.DataObject) -> None:
     order = data.draw(st.permutations(spans))
     with (
         tempfile.TemporaryDirectory() as folder,
-        bench(Path(folder), worlds.settings(), pass_spans=25) as one,
+        bench(Path(folder), worlds.settings(), ListPrices(), pass_spans=25) as one,
     ):
         size = max(1, len(order) // data.draw(st.integers(2, 5)))
         while order:
@@ -88,7 +88,7 @@ def test_redelivery_changes_nothing(data: st.DataObject) -> None:
 def test_the_clock_alone_decides_due_tasks(data: st.DataObject) -> None:
     """A pass with nothing new at a later moment gives what deriving at that moment gives."""
     spans = data.draw(some_spans())
-    with tempfile.TemporaryDirectory() as folder, bench(Path(folder), worlds.settings()) as one:
+    with tempfile.TemporaryDirectory() as folder, bench(Path(folder), worlds.settings(), ListPrices()) as one:
         one.send(spans)
         for minutes in sorted(data.draw(st.lists(st.integers(0, 60_000), max_size=4)), reverse=True):
             one.derive(worlds.end() - timedelta(minutes=minutes))

@@ -12,7 +12,7 @@ SELECT
   count(*) FILTER (WHERE e.verdict = 'bad'),
   count(*) FILTER (WHERE e.verdict = 'unknown'),
   count(*) FILTER (WHERE e.verdict = 'excluded'),
-  sum(e.value) FILTER (WHERE e.verdict IN ('good', 'bad')),
+  (sum(e.value::DECIMAL(38, 9)) FILTER (WHERE e.verdict IN ('good', 'bad')))::DOUBLE,
   NULL
 FROM core.sli_events e
 JOIN touched_hours h ON h.hour = date_trunc('hour', e.event_time)
