@@ -23,6 +23,7 @@ COMMANDS = {
     "report": ("report", "report"),
     "tasks": ("tasks", "tasks"),
     "task": ("task", "task"),
+    "export": ("export", "export_cases"),
     "query": ("query", "query"),
     "slo": ("slo", "slo"),
     "check": ("check", "check"),

@@ -77,7 +77,7 @@ class _Careful:
                 return self._after_failure(turns, handed)
         if handed:
             return self._hand_over(turns, handed)
-        return Act(final=self._case["observed"].get("answer") or DONE)
+        return Act(final=DONE)
 
     def _must_hand_over(self, check: Mapping[str, Any]) -> bool:
         return check["kind"] == "escalated" and bool(check["params"].get("expected", True))

@@ -1,0 +1,102 @@
+"""`agent-slo export`: incidents as evaluation cases that reproduce their fault."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from importlib.metadata import version as installed
+from pathlib import Path
+
+import click
+
+from agent_slo.errors import CommandError
+from agent_slo.options import Place, common, since_option
+from agent_slo.output import print_json, say
+from agent_slo.reading import has_view, reading, require_derived
+from incidents.bundle import Choice, ExportError, Written, check_folder, export
+from incidents.targets import TARGETS
+
+MOST_TOLD = 8
+
+
+def _names(context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Several values, given again or separated by commas."""
+    return tuple(name.strip() for item in value for name in item.split(",") if name.strip())
+
+
+@click.command("export")
+@click.option(
+    "--incident", "incidents", multiple=True, callback=_names, help="Only this incident; may be given again."
+)
+@since_option
+@click.option(
+    "--kind", "kinds", multiple=True, callback=_names, help="Only findings of this kind; may be given again."
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    default=("jsonl",),
+    show_default=True,
+    callback=_names,
+    help=f"What to write for: {', '.join(TARGETS)}; several with commas.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder to write; it must not exist."
+)
+@click.option("--force", is_flag=True, help="Replace an earlier export in that folder.")
+@click.option("--include-draft", is_flag=True, help="Write cases that do not prove themselves as well.")
+@common
+def export_cases(
+    place: Place,
+    incidents: tuple[str, ...],
+    since: datetime | None,
+    kinds: tuple[str, ...],
+    targets: tuple[str, ...],
+    out: Path,
+    force: bool,
+    include_draft: bool,
+) -> None:
+    """Write incidents as evaluation cases that reproduce their fault, redacted and proven.
+
+    Each incident becomes a group: the incident, its twin with the opposite hidden effect, and a control. A case that
+    does not prove itself (the recorded calls must fail it, a careful agent must pass, six trivial agents must not) is
+    a draft: left out with its reason, written with --include-draft or when it is asked for by --incident.
+    """
+    choice = Choice(incidents, since, kinds, targets, include_draft)
+    settings = place.config().config
+    try:
+        check_folder(out, place.data, force)
+        with reading(place.data) as reader:
+            require_derived(reader, place.data)
+            if not has_view(reader, "incident_findings"):
+                raise CommandError(
+                    f"{place.data}: incidents are not grouped yet; run `agent-slo rederive --data {place.data}` once"
+                )
+            written = export(reader, settings, out, choice, installed("agent-slo"))
+    except ExportError as error:
+        raise CommandError(str(error)) from error
+    _tell(written)
+
+
+def _tell(written: Written) -> None:
+    drafts = sum(group["state"] == "draft" for group in written.groups)
+    say(
+        f"{len(written.groups)} groups with {written.cases} cases written to {written.folder}"
+        + (f", {drafts} of them drafts" if drafts else "")
+    )
+    for group in written.groups:
+        if group["state"] == "draft":
+            say(f"draft {group['incident_id']}: {group['note']}")
+    for row in written.excluded[:MOST_TOLD]:
+        say(f"left out {row['incident_id']}: {row['reason']}")
+    if len(written.excluded) > MOST_TOLD:
+        say(f"and {len(written.excluded) - MOST_TOLD} more left out; manifest.json has them all")
+    print_json(
+        {
+            "out": str(written.folder),
+            "groups": len(written.groups),
+            "cases": written.cases,
+            "drafts": drafts,
+            "excluded": len(written.excluded),
+        }
+    )
