@@ -99,15 +99,20 @@ class Derivation:
 
 
 class _Prices:
-    """The price book as the deriver asks it: one model at a time, '' for a provider that is not stated."""
+    """The price book as the deriver asks it: one model at a time, '' for what is not stated."""
 
     def __init__(self, overrides: Sequence[PriceOverride]) -> None:
         self._book = PriceBook(list(overrides))
 
-    def rows(self, provider: str, model: str) -> list[tuple[object, ...]]:
+    @property
+    def by_service(self) -> bool:
+        """Whether an override is for some services only."""
+        return self._book.by_service
+
+    def rows(self, provider: str, model: str, service: str | None) -> list[tuple[object, ...]]:
         """Rows of `core.model_prices`; none when the model is unpriced."""
-        found = self._book.rows([(provider or None, model)])
-        return [(provider, *row[1:10]) for row in found]
+        found = self._book.rows([(provider or None, model, service or None)])
+        return [(provider, *row[1:10], service) for row in found]
 
 
 def _deriver(con: duckdb.DuckDBPyConnection, store: Store, config: Config) -> Deriver:

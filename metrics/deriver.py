@@ -35,10 +35,16 @@ _CONTENT = ("arguments", "result", "user_text", "output_text", "decision_argumen
 class Prices(Protocol):
     """Where prices come from: rows of `core.model_prices` for one provider and model."""
 
-    def rows(self, provider: str, model: str) -> list[tuple[object, ...]]:
-        """Return rows (provider, model, valid_from, valid_to, input, output, cache_read, cache_write, tiers, source).
+    @property
+    def by_service(self) -> bool:
+        """Whether prices differ by service, so that they are asked for per service."""
+        ...
 
-        Prices in USD per million tokens; no rows when the model is unpriced.
+    def rows(self, provider: str, model: str, service: str | None) -> list[tuple[object, ...]]:
+        """Return rows of `metrics.prices.COLUMNS`; no rows when the model is unpriced.
+
+        Prices in USD per million tokens. `provider` and `service` are '' where none is stated; `service` is
+        None when prices do not differ by it.
         """
         ...
 
@@ -283,17 +289,19 @@ class Deriver:
                 return
 
     def _price(self) -> None:
-        """Resolve the price of every (provider, model) seen for the first time.
+        """Resolve the price of every (provider, model), and service where it matters, seen for the first time.
 
         An unpriced model is remembered too, as a row without prices: asked once, and visible as unpriced.
         """
         con = self._con
+        by_service = self._prices is not None and self._prices.by_service
+        con.execute(f"SET VARIABLE by_service = {by_service}")
         if self._prices is not None:
-            for provider, model in con.execute(pass_sql("unseen_models")).fetchall():
-                unpriced = (provider, model, *[None] * 7, "unpriced")
-                for row in self._prices.rows(provider, model) or [unpriced]:
+            for provider, model, service in con.execute(pass_sql("unseen_models")).fetchall():
+                unpriced = (provider, model, *[None] * 7, "unpriced", service)
+                for row in self._prices.rows(provider, model, service) or [unpriced]:
                     con.execute(
-                        "INSERT INTO core.model_prices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", list(row)
+                        "INSERT INTO core.model_prices VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", list(row)
                     )
         con.execute(pass_sql("prices"))
 

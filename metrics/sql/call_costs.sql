@@ -1,8 +1,9 @@
--- Grain: one row per leaf model call with a price: what it cost.
--- Inputs: new_steps, model_prices.
+-- Grain: one row per step with tokens that count and a price: what it cost, by kind of token.
+-- Inputs: metered, model_prices.
 -- The disjoint parts of its tokens times their prices. Input tokens include cached ones in every GenAI emitter, so cached
 -- parts are taken out first, as far as they have a price of their own. A price can depend on the hour of the day and on
 -- the length of the prompt (`tiers`); the last threshold passed decides. No price means no cost, never zero.
+-- A sum over many calls cannot know which threshold each call passed, so under such a price it has no cost.
 WITH calls AS (
   SELECT
     s.trace_id, s.span_id, s.input_tokens,
@@ -10,13 +11,14 @@ WITH calls AS (
     coalesce(s.cache_read_tokens, 0) AS read_tokens,
     coalesce(s.cache_write_tokens, 0) AS written_tokens,
     strftime(make_timestamp(s.start_ns // 1000), '%H:%M') AS clock,
-    p.* EXCLUDE (provider, model, valid_from, valid_to, source)
-  FROM new_steps s
+    p.* EXCLUDE (provider, model, service, valid_from, valid_to, source)
+  FROM metered s
   JOIN model_prices p
     ON p.model = s.model AND p.provider = coalesce(s.provider, '') AND p.input IS NOT NULL
+    AND (p.service IS NULL OR p.service = coalesce(s.service, ''))
     AND (p.valid_from IS NULL OR make_timestamp(s.start_ns // 1000) >= p.valid_from)
     AND (p.valid_to IS NULL OR make_timestamp(s.start_ns // 1000) < p.valid_to)
-  WHERE s.is_leaf_model AND s.input_tokens IS NOT NULL
+  WHERE s.input_tokens IS NOT NULL AND (s.counts_as = 'call' OR p.tiers IS NULL)
 ),
 timed AS (
   SELECT
@@ -43,15 +45,35 @@ rated AS (
     CASE WHEN rates IS NULL THEN cache_read ELSE CAST(rates ->> 'cache_read' AS DOUBLE) END AS read_rate,
     CASE WHEN rates IS NULL THEN cache_write ELSE CAST(rates ->> 'cache_write' AS DOUBLE) END AS written_rate
   FROM chosen
-)
-SELECT
-  trace_id, span_id,
-  (
+),
+charged AS (
+  SELECT
+    *,
     greatest(input_tokens
       - CASE WHEN read_rate IS NULL THEN 0 ELSE read_tokens END
-      - CASE WHEN written_rate IS NULL THEN 0 ELSE written_tokens END, 0) * input_rate
-    + CASE WHEN read_rate IS NULL THEN 0 ELSE read_tokens * read_rate END
-    + CASE WHEN written_rate IS NULL THEN 0 ELSE written_tokens * written_rate END
-    + CASE WHEN output_tokens = 0 THEN 0 ELSE output_tokens * output_rate END
-  ) / 1e6 + coalesce(CAST(tiers ->> 'per_request' AS DOUBLE), 0) AS computed_cost_usd
-FROM rated
+      - CASE WHEN written_rate IS NULL THEN 0 ELSE written_tokens END, 0) AS at_input_rate
+  FROM rated
+),
+-- cached tokens without a price of their own cost what input costs; their share is told apart all the same
+split AS (
+  SELECT *, CASE WHEN read_rate IS NULL THEN least(read_tokens, at_input_rate) ELSE 0 END AS read_as_input
+  FROM charged
+),
+parts AS (
+  SELECT *, CASE WHEN written_rate IS NULL THEN least(written_tokens, at_input_rate - read_as_input) ELSE 0 END AS written_as_input
+  FROM split
+),
+costs AS (
+  SELECT
+    trace_id, span_id,
+    (at_input_rate - read_as_input - written_as_input) * input_rate / 1e6 AS input_cost_usd,
+    CASE WHEN read_rate IS NULL THEN read_as_input * input_rate ELSE read_tokens * read_rate END / 1e6 AS cache_read_cost_usd,
+    CASE WHEN written_rate IS NULL THEN written_as_input * input_rate ELSE written_tokens * written_rate END / 1e6 AS cache_write_cost_usd,
+    CASE WHEN output_tokens = 0 THEN 0 ELSE output_tokens * output_rate END / 1e6 AS output_cost_usd,
+    coalesce(CAST(tiers ->> 'per_request' AS DOUBLE), 0) AS request_cost_usd
+  FROM parts
+)
+SELECT
+  *,
+  input_cost_usd + cache_read_cost_usd + cache_write_cost_usd + output_cost_usd + request_cost_usd AS computed_cost_usd
+FROM costs

@@ -1,5 +1,5 @@
 -- Grain: one row per task, with its outcome.
--- Inputs: run_verdicts, task_runs, steps, attempts, executions, actions, interventions, evaluation_labels, excluded_environments,
+-- Inputs: run_verdicts, task_runs, usage, steps, attempts, executions, actions, interventions, evaluation_labels, excluded_environments,
 --   maintenance_windows, kept_revisions; variable as_of.
 -- Evidence in order of strength: stated, evaluated, inferred. Nothing is completed by inference while anything speaks
 -- against it; what is not known is unknown.
@@ -33,33 +33,17 @@ whole AS (
   FROM members
   GROUP BY task_id
 ),
-run_usage AS (
+spent AS (
   SELECT
-    run_id,
-    count(*) FILTER (WHERE is_leaf_model AND coalesce(input_tokens, output_tokens) IS NOT NULL) > 0 AS has_leaves,
-    sum(input_tokens) FILTER (WHERE is_leaf_model) AS leaf_input,
-    sum(output_tokens) FILTER (WHERE is_leaf_model) AS leaf_output,
-    max(input_tokens) FILTER (WHERE role IN ('agent', 'workflow')) AS sum_input,
-    max(output_tokens) FILTER (WHERE role IN ('agent', 'workflow')) AS sum_output,
+    task_id,
+    sum(input_tokens)::BIGINT AS input_tokens,
+    sum(output_tokens)::BIGINT AS output_tokens,
     -- summed as decimals: a sum of floats depends on its order, and equal passes must give equal bytes
-    sum(cost_usd::DECIMAL(38, 12)) FILTER (WHERE is_leaf_model) AS cost_usd,
-    count(*) FILTER (WHERE is_leaf_model AND cost_usd IS NULL AND NOT (status = 'error' AND coalesce(input_tokens, output_tokens) IS NULL)) AS unpriced,
-    count(*) FILTER (WHERE is_leaf_model) AS leaves
-  FROM steps
-  WHERE run_id IS NOT NULL
-  GROUP BY run_id
-),
-usage AS (
-  SELECT
-    t.task_id,
-    -- the sum on an agent counts only where no model call below it reports its own
-    sum(CASE WHEN u.has_leaves THEN u.leaf_input ELSE u.sum_input END)::BIGINT AS input_tokens,
-    sum(CASE WHEN u.has_leaves THEN u.leaf_output ELSE u.sum_output END)::BIGINT AS output_tokens,
-    sum(u.cost_usd)::DOUBLE AS cost_usd,
-    sum(u.leaves) > 0 AND sum(u.unpriced) = 0 AND bool_and(u.has_leaves OR u.sum_input IS NULL) AS cost_complete
-  FROM task_runs t
-  JOIN run_usage u USING (run_id)
-  GROUP BY t.task_id
+    sum(cost_usd::DECIMAL(38, 12))::DOUBLE AS cost_usd,
+    -- a call that failed before it used anything cost nothing
+    bool_and(cost_usd IS NOT NULL OR (status = 'error' AND coalesce(input_tokens, output_tokens) IS NULL)) AS cost_complete
+  FROM usage
+  GROUP BY task_id
 ),
 calls AS (
   SELECT t.task_id,
@@ -242,7 +226,7 @@ SELECT
   e.app_version,
   e.runs, e.traces, e.model_calls,
   coalesce(a.tool_calls, 0) AS tool_calls,
-  u.input_tokens, u.output_tokens, u.cost_usd, coalesce(u.cost_complete, false) AS cost_complete,
+  u.input_tokens, u.output_tokens, u.cost_usd, coalesce(u.cost_complete AND u.cost_usd IS NOT NULL, false) AS cost_complete,
   e.started_at, e.ended_at,
   epoch(e.ended_at) - epoch(e.started_at) AS wall_s,
   -- greatest() passes over NULL: an open task has no active time yet, not 0
@@ -255,7 +239,7 @@ SELECT
   e.deadline_at,
   e.had_trouble
 FROM ended e
-LEFT JOIN usage u USING (task_id)
+LEFT JOIN spent u USING (task_id)
 LEFT JOIN calls c USING (task_id)
 LEFT JOIN attempted a USING (task_id)
 LEFT JOIN humans h USING (task_id)

@@ -14,7 +14,7 @@ import orjson
 from collector.decode import decode
 from collector.store import Store
 from metrics.deriver import Deriver, Prices
-from metrics.prices import PriceBook
+from metrics.prices import PriceBook, PriceOverride
 from metrics.settings import MetricsSettings
 
 PUBLIC = (
@@ -32,15 +32,20 @@ PUBLIC = (
 
 
 class ListPrices:
-    """The shipped price book, asked one model at a time."""
+    """The shipped price book under overrides, asked one model at a time."""
 
-    def __init__(self) -> None:
-        self.book = PriceBook([])
+    def __init__(self, overrides: Sequence[PriceOverride] = ()) -> None:
+        self.book = PriceBook(list(overrides))
         self.asked: list[tuple[str, str]] = []
 
-    def rows(self, provider: str, model: str) -> list[tuple[object, ...]]:
+    @property
+    def by_service(self) -> bool:
+        return self.book.by_service
+
+    def rows(self, provider: str, model: str, service: str | None) -> list[tuple[object, ...]]:
         self.asked.append((provider, model))
-        return [(provider, *row[1:10]) for row in self.book.rows([(provider or None, model)])]
+        found = self.book.rows([(provider or None, model, service or None)])
+        return [(provider, *row[1:10], service) for row in found]
 
 
 class Bench:

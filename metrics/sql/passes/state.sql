@@ -7,8 +7,10 @@ CREATE TABLE IF NOT EXISTS core._trace_tasks (trace_id VARCHAR, task_id VARCHAR)
 CREATE TABLE IF NOT EXISTS core.task_aliases (alias VARCHAR, task_id VARCHAR);
 CREATE TABLE IF NOT EXISTS core.model_prices (
   provider VARCHAR, model VARCHAR, valid_from TIMESTAMP, valid_to TIMESTAMP,
-  input DOUBLE, output DOUBLE, cache_read DOUBLE, cache_write DOUBLE, tiers VARCHAR, source VARCHAR
+  input DOUBLE, output DOUBLE, cache_read DOUBLE, cache_write DOUBLE, tiers VARCHAR, source VARCHAR, service VARCHAR
 );
+-- folders made before prices could differ by service
+ALTER TABLE core.model_prices ADD COLUMN IF NOT EXISTS service VARCHAR;
 CREATE TABLE IF NOT EXISTS core.revisions (
   task_id VARCHAR, sli VARCHAR, subject_id VARCHAR, from_verdict VARCHAR, to_verdict VARCHAR,
   changed_at TIMESTAMP, cause VARCHAR
