@@ -31,7 +31,9 @@ def canonical(text: str | None) -> str | None:
     """
     if text is None:
         return None
-    return json.dumps(_plain(unwrapped(parse(text))), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(
+        _plain(unwrapped(parse(text))), sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
 
 
 def parse(text: str) -> Any:
@@ -129,7 +131,9 @@ _MOMENTS = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b1\d{9,18}(?:\.\d+)?\b"
 )
 _NAMED = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_.-]*|\b[a-z]{2,5}_[A-Za-z0-9]{6,}\b")
-_ID_KEY = re.compile(r"(?:^|_|-)(?:id|uuid|ref|reference|number|no|key|code|confirmation|ticket)$|[a-z](?:Id|Uuid|Ref|Number|Key|Code)$")
+_ID_KEY = re.compile(
+    r"(?:^|_|-)(?:id|uuid|ref|reference|number|no|key|code|confirmation|ticket)$|[a-z](?:Id|Uuid|Ref|Number|Key|Code)$"
+)
 _WHOLE_FLOAT = re.compile(r"^(\d+)\.0+$")
 
 

@@ -82,11 +82,13 @@ class Deriver:
         self._prices = prices
         self._sources = sources or (lambda seq: ["spans"])
         self._pass_spans = pass_spans
-        self._compiled = compile_families(shipped(), self._settings.conventions.aliases)
+        self._compiled = compile_families(
+            shipped(), self._settings.conventions.aliases, self._settings.conventions.roles
+        )
         self._sql = {model.name: filled(model, self._compiled) for model in models()}
         self._rebuilding = False
         functions.register(con)
-        rules.fill(con, self._settings, self._compiled)
+        rules.fill(con, self._settings)
 
     # ---- tables -----------------------------------------------------------------------------------------------
 

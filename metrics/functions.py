@@ -23,8 +23,13 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         ("argument_leaves", canonical.leaves_column, [VARCHAR], texts),
         ("result_entities", canonical.entities_column, [VARCHAR, VARCHAR], texts),
         ("without_free_text", without_free_text, [VARCHAR], VARCHAR),
-        ("read_messages", messages.read_column, [VARCHAR] * 5, duckdb.type(messages.SQL_TYPE)),
+        ("read_messages", messages.read_column, [VARCHAR] * 6, duckdb.type(messages.SQL_TYPE)),
+        ("event_content", messages.event_content_column, [VARCHAR], duckdb.type(messages.CONTENT_SQL_TYPE)),
+        ("plain_result", messages.plain_result_column, [VARCHAR], duckdb.type(messages.RESULT_SQL_TYPE)),
     ]
+    con.execute(
+        "CREATE OR REPLACE TEMP MACRO whole_number(text) AS try_cast(try_cast(text AS DOUBLE) AS BIGINT)"
+    )
     present = {
         name
         for (name,) in con.execute(

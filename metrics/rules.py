@@ -11,17 +11,16 @@ from typing import Any
 
 import duckdb
 
-from metrics.conventions import Compiled, words
+from metrics.conventions import words
 from metrics.settings import Detectors, MetricsSettings, TaskRule
 
 DEFAULT_TASK = TaskRule()
 _QUIET_S, _DEADLINE_S = 600.0, 3600.0
 
 
-def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings, compiled: Compiled) -> None:
+def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings) -> None:
     """(Re)create every rule table on this connection."""
     known = words()
-    _table(con, "operation_roles", "operation VARCHAR, role VARCHAR", compiled.roles)
     _table(con, "finish_classes", "word VARCHAR, class VARCHAR", _pairs(known["finish"]))
     _table(con, "pause_errors", "class VARCHAR", _column(known["pauses"]["errors"]))
     _table(con, "pause_results", "pattern VARCHAR", _column(known["pauses"]["results"]))

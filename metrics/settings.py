@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
+from metrics.conventions import Role
+
 ToolEffect = Literal["read", "write", "idempotent_write", "escalate", "control"]
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d|w))")
@@ -190,9 +192,10 @@ class Detectors(Section):
 
 
 class Conventions(Section):
-    """Keys of your own: `their key: the key it stands for`."""
+    """Keys of your own: `their key: the key or field it stands for`, and what their values say of a span's role."""
 
     aliases: dict[str, str] = Field(default_factory=dict)
+    roles: dict[str, dict[str, Role]] = Field(default_factory=dict)
 
 
 class MetricsSettings(Section):

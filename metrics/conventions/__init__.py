@@ -1,43 +1,73 @@
-"""Conventions as data: which keys carry which canonical field, and what words mean.
+"""Conventions as data: which keys carry which canonical field, what a span is, and what words mean.
 
 One YAML file per emitter family. `compile_families` turns them into the pieces of SQL that `fields.sql` is made of:
-one list of JSON paths for a single `json_extract_string` call and one expression per canonical field.
+one list of JSON paths for a single `json_extract_string` call and one expression per canonical field. The head of
+`genai.yaml` says what a family file can say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 BASE = "genai"
 
+Role = Literal[
+    "agent",
+    "workflow",
+    "chain",
+    "model",
+    "tool",
+    "retrieval",
+    "guardrail",
+    "evaluator",
+    "human",
+    "build",
+    "other",
+]
+Where = Literal["inside", "outside"]
+
+
+class Tokens(BaseModel):
+    """Whether cached tokens are part of the input count, and reasoning tokens part of the output count."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cached: Where = "inside"
+    reasoning: Where = "inside"
+
 
 class Family(BaseModel):
-    """One emitter family: its scopes and its keys per field, tried before the base's keys."""
+    """One emitter family: its scopes, its keys per field and its roles, tried before the base's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     family: str
     scopes: list[str]
+    extends: list[str] = Field(default_factory=list)
+    shared: bool = False
     fields: dict[str, list[str]] = Field(default_factory=dict)
+    without: dict[str, list[str]] = Field(default_factory=dict)
     resource_fields: dict[str, list[str]] = Field(default_factory=dict)
-    roles: dict[str, str] = Field(default_factory=dict)
+    roles: dict[str, dict[str, Role]] = Field(default_factory=dict)
+    tokens: Tokens = Tokens()
+    setting: str | None = None
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """SQL pieces for `fields.sql`, and the operation-to-role rows."""
+    """SQL pieces for `fields.sql`."""
 
     emitter: str
     attribute_paths: str
     resource_paths: str
     fields: str
-    roles: tuple[tuple[str, str], ...]
 
 
 @cache
@@ -58,70 +88,157 @@ def words() -> dict[str, Any]:
 
 
 def canonical_keys() -> frozenset[str]:
-    """Return every key any family knows: what an alias may stand for."""
+    """Return every key any family knows and every canonical field: what an alias may stand for."""
     keys: set[str] = set()
     for family in shipped():
-        for names in (*family.fields.values(), *family.resource_fields.values()):
-            keys.update(names)
-    return frozenset(keys)
+        for fields in (family.fields, family.resource_fields):
+            keys.update(fields)
+            for names in fields.values():
+                keys.update(name.split(" -> ")[0] for name in names)
+    return frozenset(keys - {"$name"})
 
 
-def compile_families(families: tuple[Family, ...], aliases: dict[str, str]) -> Compiled:
-    """Compile families and a user's aliases (`their key -> the key it stands for`) into SQL."""
-    base, others = families[0], families[1:]
+def compile_families(
+    families: tuple[Family, ...],
+    aliases: Mapping[str, str],
+    roles: Mapping[str, Mapping[str, Role]] | None = None,
+) -> Compiled:
+    """Compile families, a user's aliases (`their key -> the key or field it stands for`) and roles into SQL.
+
+    `roles`: key -> value -> role, tried before every family's own.
+    """
+    base = families[0]
+    by_name = {family.family: family for family in families}
+    shared = [family for family in families if family.shared]
     also: dict[str, list[str]] = {}
     for theirs, ours in aliases.items():
         also.setdefault(ours, []).append(theirs)
 
-    attributes: dict[str, int] = {}
-    resource: dict[str, int] = {}
+    lineages = {family.family: _lineage(family, by_name, base, shared) for family in families}
+    attributes = _Index("k")
+    resource = _Index("r")
 
-    def number(index: dict[str, int], key: str) -> int:
-        return index.setdefault(key, len(index) + 1)
+    def value_of(field: str) -> Callable[[Family], str]:
+        return lambda family: _value(_keys(field, lineages[family.family], also), attributes)
 
-    def tried(keys: list[str]) -> list[str]:
-        out: list[str] = []
-        for key in keys:
-            out += [name for name in (key, *also.get(key, [])) if name not in out]
-        return out
+    def role_of(family: Family) -> str:
+        return _role(lineages[family.family], roles or {}, attributes)
 
-    def expression(keys: list[str], index: dict[str, int], column: str) -> str:
-        parts = [f"nullif({column}[{number(index, key)}], '')" for key in tried(keys)]
-        if not parts:
-            return "NULL"
-        return parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"
+    lines = [f"{_by_family(families, value_of(field))} AS {field}" for field in base.fields]
+    lines.append(f"{_by_family(families, role_of)} AS kind_stated")
+    for where, field in (("cached", "cached_outside"), ("reasoning", "reasoning_outside")):
+        outside = [_text(f.family) for f in families if getattr(f.tokens, where) == "outside"]
+        test = f"emitter IN ({', '.join(outside)})" if outside else "false"
+        lines.append(f"{test} AS {field}")
+    lines += [
+        f"{_value(_keys(field, [base], also, resource=True), resource)} AS {field}"
+        for field in base.resource_fields
+    ]
 
-    lines = []
-    for field, keys in base.fields.items():
-        plain = expression(keys, attributes, "k")
-        special = [
-            (f.family, expression(f.fields[field] + [k for k in keys if k not in f.fields[field]], attributes, "k"))
-            for f in others
-            if f.fields.get(field)
-        ]
-        if special:
-            cases = " ".join(f"WHEN {_text(name)} THEN {sql}" for name, sql in special)
-            plain = f"CASE emitter {cases} ELSE {plain} END"
-        lines.append(f"{plain} AS {field}")
-    for field, keys in base.resource_fields.items():
-        lines.append(f"{expression(keys, resource, 'r')} AS {field}")
-
-    choices = " ".join(
-        f"WHEN {' OR '.join(f'scope GLOB {_text(scope)}' for scope in f.scopes)} THEN {_text(f.family)}" for f in others
-    )
-    roles = {operation: role for family in families for operation, role in family.roles.items()}
+    scopes = [(scope, f.family) for f in families if f is not base for scope in f.scopes]
+    # the scope name that says most decides: a literal before a glob, a longer one before a shorter one
+    scopes.sort(key=lambda s: (s[0].count("*"), -len(s[0]), s[0]))
+    choices = " ".join(f"WHEN scope GLOB {_text(scope)} THEN {_text(name)}" for scope, name in scopes)
     return Compiled(
         emitter=f"CASE {choices} ELSE {_text(base.family)} END" if choices else _text(base.family),
-        attribute_paths=_paths(attributes),
-        resource_paths=_paths(resource),
+        attribute_paths=attributes.paths(),
+        resource_paths=resource.paths(),
         fields=",\n  ".join(lines),
-        roles=tuple(sorted(roles.items())),
     )
+
+
+class _Index:
+    """Gives every key a place in the one list of paths that is extracted per span."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._places: dict[str, int] = {}
+
+    def text(self, key: str) -> str:
+        """Return the SQL of a key's text: `$name`, a key, or `key -> path` into JSON text under a key."""
+        if key == "$name":
+            return "name"
+        name, _, path = key.partition(" -> ")
+        place = self._places.setdefault(name, len(self._places) + 1)
+        held = f"{self._column}[{place}]"
+        if not path:
+            return held
+        inner = "$" + path if path.startswith("[") else "$." + path
+        return f"CASE WHEN json_valid({held}) THEN json_extract_string({held}, {_text(inner)}) END"
+
+    def paths(self) -> str:
+        quoted = (key.replace("\\", "\\\\").replace('"', '\\"') for key in self._places)
+        return "[" + ", ".join(_text(f'$."{key}"') for key in quoted) + "]"
+
+
+def _lineage(family: Family, by_name: dict[str, Family], base: Family, shared: list[Family]) -> list[Family]:
+    """Return a family, what it extends, the base, and what every span may carry besides, without repeats."""
+    found: list[Family] = []
+
+    def add(one: Family) -> None:
+        if one not in found:
+            found.append(one)
+            for name in one.extends:
+                add(by_name[name])
+
+    add(family)
+    for one in (base, *shared):
+        add(one)
+    return found
+
+
+def _keys(
+    field: str, lineage: list[Family], also: dict[str, list[str]], *, resource: bool = False
+) -> list[str]:
+    dropped = set(lineage[0].without.get(field, ()))
+    tried: list[str] = []
+    for family in lineage:
+        for key in (family.resource_fields if resource else family.fields).get(field, ()):
+            if key not in dropped:
+                tried += [name for name in (key, *also.get(key, ())) if name not in tried]
+    return tried + [name for name in also.get(field, ()) if name not in tried]
+
+
+def _value(keys: list[str], index: _Index) -> str:
+    parts = [f"nullif({index.text(key)}, '')" for key in keys]
+    if not parts:
+        return "NULL::VARCHAR"
+    return parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"
+
+
+def _role(lineage: list[Family], stated: Mapping[str, Mapping[str, Role]], index: _Index) -> str:
+    """Return the SQL that gives a span's role: the first listed key whose value is listed."""
+    tried: dict[str, dict[str, str]] = {key: dict(values) for key, values in stated.items()}
+    for family in lineage:
+        for key, values in family.roles.items():
+            known = tried.setdefault(key, {})
+            for value, meant in values.items():
+                known.setdefault(value, meant)
+    whens = []
+    for key, listed in tried.items():
+        text = index.text(key)
+        for role in dict.fromkeys(listed.values()):
+            exact = [_text(v) for v, r in listed.items() if r == role and "*" not in v]
+            globs = [v for v, r in listed.items() if r == role and "*" in v]
+            tests = [f"{text} IN ({', '.join(exact)})"] if exact else []
+            tests += [f"{text} GLOB {_text(glob)}" for glob in globs]
+            whens.append(f"WHEN {' OR '.join(tests)} THEN {_text(role)}")
+    return "CASE " + " ".join(whens) + " END"
+
+
+def _by_family(families: tuple[Family, ...], sql_of: Callable[[Family], str]) -> str:
+    """Return one expression over `emitter`; families with the same SQL share a branch, the commonest is the rest."""
+    branches: dict[str, list[str]] = {}
+    for family in families:
+        branches.setdefault(sql_of(family), []).append(family.family)
+    rest = max(branches, key=lambda sql: len(branches[sql]))
+    whens = [
+        f"WHEN emitter IN ({', '.join(map(_text, names))}) THEN {sql}"
+        for sql, names in branches.items()
+        if sql != rest
+    ]
+    return f"CASE {' '.join(whens)} ELSE {rest} END" if whens else rest
 
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
-
-
-def _paths(index: dict[str, int]) -> str:
-    return "[" + ", ".join(_text('$."' + key.replace("\\", "\\\\").replace('"', '\\"') + '"') for key in index) + "]"

@@ -10,7 +10,7 @@ WITH extracted AS (
   FROM deliveries
 )
 SELECT
-  trace_id, span_id, parent_span_id, name, kind, start_ns, end_ns, status, status_message, service, scope, trace_state,
+  trace_id, span_id, parent_span_id, name, kind, start_ns, end_ns, status, status_message, service, scope, scope_version, trace_state,
   flags, attributes, events, deliveries, emitter,
   {{fields}}
 FROM extracted

@@ -41,10 +41,10 @@ met AS (
 said AS (
   SELECT
     w.paused_run,
-    bool_and(a.approved) AS approved
+    arg_min(a.decision, list_position(['rejected', 'edited', 'answered', 'approved'], a.decision)) AS decision
   FROM waiting w
   JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
-  JOIN (SELECT run_id, unnest(approvals, recursive := true) FROM run_verdicts) a(run_id, id, approved) ON a.run_id = t.run_id
+  JOIN (SELECT run_id, unnest(approvals, recursive := true) FROM run_verdicts) a(run_id, id, decision) ON a.run_id = t.run_id
   WHERE a.id = w.call.id OR a.id IS NULL
   GROUP BY w.paused_run
 ),
@@ -74,11 +74,12 @@ approvals AS (
     coalesce(
       m.stated, d.decision,
       CASE
-        WHEN s.approved = false THEN 'rejected'
+        WHEN s.decision = 'rejected' THEN 'rejected'
+        WHEN s.decision IN ('edited', 'answered') THEN s.decision
         WHEN m.executed AND m.other_arguments THEN 'edited'
         WHEN m.executed THEN 'approved'
         WHEN m.denied OR f.denied THEN 'rejected'
-        WHEN s.approved THEN 'approved'
+        WHEN s.decision = 'approved' THEN 'approved'
         -- answered without being run: someone said no, or said something else
         WHEN f.replied THEN 'rejected'
       END) AS decision,

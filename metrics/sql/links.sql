@@ -4,7 +4,7 @@
 -- evidence of continuation. A conversation alone is no evidence: it can hold many tasks.
 WITH r AS (
   SELECT run_id, start_ns, last_ns, service, agent, conversation_id, invocation_id, task_id_stated, input_id, input_key, trigger,
-    verdict, root_ended, open_calls, executed_ids, history, approvals, user_text
+    verdict, root_ended, open_calls, executed_ids, executed_calls, history, approvals, user_texts, trace_id, resumes_root
   FROM run_verdicts
 ),
 ordered AS (
@@ -15,18 +15,27 @@ ordered AS (
     lag(run_id) OVER talk AS before,
     last_value(CASE WHEN verdict = 'paused' OR NOT root_ended THEN run_id END IGNORE NULLS)
       OVER (talk ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS open_before,
-    lag(run_id) OVER (PARTITION BY conversation_id, input_id ORDER BY start_ns, run_id) AS same_delivery,
+    lag(run_id) OVER (PARTITION BY conversation_id, input_id ORDER BY start_ns, run_id) AS same_delivery
+  FROM r
+  WINDOW talk AS (PARTITION BY conversation_id ORDER BY start_ns, run_id)
+),
+-- the user's words, in every spelling a run shows
+worded AS (
+  SELECT run_id, start_ns, last_ns, service, conversation_id, verdict, root_ended, unnest(user_texts) AS words FROM r
+),
+repeated AS (
+  SELECT
+    *,
     lag(run_id) OVER same_words AS same_input,
     lag(verdict = 'paused' OR NOT root_ended) OVER same_words AS same_input_open,
     lag(last_ns) OVER same_words AS same_input_last_ns,
     lag(run_id) OVER same_words_anywhere AS repeated_input,
     lag(NOT root_ended) OVER same_words_anywhere AS repeated_input_open,
     lag(last_ns) OVER same_words_anywhere AS repeated_input_last_ns
-  FROM r
+  FROM worded
   WINDOW
-    talk AS (PARTITION BY conversation_id ORDER BY start_ns, run_id),
-    same_words AS (PARTITION BY conversation_id, user_text ORDER BY start_ns, run_id),
-    same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, user_text ORDER BY start_ns, run_id)
+    same_words AS (PARTITION BY conversation_id, words ORDER BY start_ns, run_id),
+    same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, words ORDER BY start_ns, run_id)
 ),
 calls AS (
   SELECT run_id, unnest(list_transform(open_calls, lambda c: c.id)) AS call_id, 'open' AS kind FROM r
@@ -38,6 +47,12 @@ met AS (
   UNION ALL
   SELECT run_id, unnest(list_concat(list_transform(history, lambda a: a.id), list_transform(approvals, lambda a: a.id))), 'history' FROM r
 ),
+waiting AS (
+  SELECT run_id, conversation_id, start_ns, unnest(open_calls) AS call FROM r WHERE verdict = 'paused' AND conversation_id IS NOT NULL
+),
+done AS (
+  SELECT run_id, conversation_id, start_ns, unnest(executed_calls) AS call FROM r WHERE conversation_id IS NOT NULL
+),
 links AS (
   SELECT run_id, same_task AS earlier, 'join.stated_task_id' AS rule FROM ordered WHERE task_id_stated IS NOT NULL
   UNION ALL
@@ -48,6 +63,21 @@ links AS (
   FROM calls c
   JOIN met m ON m.call_id = c.call_id AND m.run_id <> c.run_id AND (c.kind = 'open' OR m.kind = 'executed')
   UNION ALL
+  -- no call ids: in one conversation, the call left open is carried out as it was asked for
+  SELECT run_id, earlier, 'join.open_call_executed'
+  FROM (
+    SELECT d.run_id, arg_max(w.run_id, (w.start_ns, w.run_id)) AS earlier
+    FROM waiting w
+    JOIN done d
+      ON d.conversation_id = w.conversation_id AND d.call.name = w.call.name AND d.call.arguments IS NOT DISTINCT FROM w.call.arguments
+      AND (d.start_ns, d.run_id) > (w.start_ns, w.run_id)
+    WHERE w.call.id IS NULL OR d.call.id IS NULL
+    GROUP BY d.run_id
+  )
+  UNION ALL
+  -- an agent that starts below another which has ended already: the same run, taken up again in its own trace
+  SELECT run_id, trace_id || '/' || resumes_root, 'join.resumed_in_trace' FROM r WHERE resumes_root IS NOT NULL
+  UNION ALL
   SELECT run_id, coalesce(CASE WHEN trigger = 'resume' THEN open_before END, before), 'join.trigger_' || trigger
   FROM ordered
   WHERE conversation_id IS NOT NULL AND trigger IN ('resume', 'retry', 'redelivery')
@@ -55,14 +85,14 @@ links AS (
   SELECT run_id, same_delivery, 'join.input_id' FROM ordered WHERE conversation_id IS NOT NULL AND input_id IS NOT NULL
   UNION ALL
   SELECT run_id, same_input, 'join.same_input_after_open_run'
-  FROM ordered
-  WHERE conversation_id IS NOT NULL AND user_text IS NOT NULL AND same_input_open AND start_ns >= same_input_last_ns
+  FROM repeated
+  WHERE conversation_id IS NOT NULL AND same_input_open AND start_ns >= same_input_last_ns
   UNION ALL
   -- runtimes that export no conversation id: the same words to the same agent within the hour of a run that lost its
   -- root (and with it, in some, the agent's name)
   SELECT run_id, repeated_input, 'join.same_input_after_crash'
-  FROM ordered
-  WHERE conversation_id IS NULL AND user_text IS NOT NULL AND repeated_input_open
+  FROM repeated
+  WHERE conversation_id IS NULL AND repeated_input_open
     AND start_ns BETWEEN repeated_input_last_ns AND repeated_input_last_ns + 3600000000000
 )
 SELECT DISTINCT l.run_id, l.earlier, l.rule
@@ -72,7 +102,7 @@ JOIN r a ON a.run_id = l.earlier
 WHERE a.start_ns <= b.start_ns
   -- what the sender states outranks what we infer
   AND NOT coalesce(a.task_id_stated <> b.task_id_stated, false)
-  AND (l.rule IN ('join.stated_task_id', 'join.invocation_id') OR NOT coalesce(a.conversation_id <> b.conversation_id, false))
+  AND (l.rule IN ('join.stated_task_id', 'join.invocation_id', 'join.resumed_in_trace') OR NOT coalesce(a.conversation_id <> b.conversation_id, false))
   AND (l.rule <> 'join.same_input_after_crash' OR NOT coalesce(a.agent <> b.agent, false))
   -- the same input id is the evidence of a redelivery; two different ones are evidence of two requests
   AND (l.rule NOT IN ('join.same_input_after_open_run', 'join.same_input_after_crash') OR NOT coalesce(a.input_id <> b.input_id, false))

@@ -1,13 +1,16 @@
 -- Grain: one row per (trace_id, span_id) of the traces with new spans: a step and the run it belongs to.
--- Inputs: understood, tree.
+-- Inputs: understood, tree, finish_classes.
+-- Function: read_messages. A chat's history grows with every call, so what was said is read once a run, from its first
+-- model call and its agents; of later calls only the answer is read.
 -- A run is the outermost agent or workflow span with what is below it; under a plain local root without an agent it is
 -- that root; what hangs under a parent that never arrived is one rootless fragment per trace.
 WITH placed AS (
   SELECT
-    u.* EXCLUDE (agent),
+    u.* EXCLUDE (agent, role),
+    t.role,
     coalesce(u.agent, t.near_agent) AS agent,
-    t.top, t.local_root, t.outer_agent, t.parent_step, t.same_tool_above, t.depth,
-    u.role IN ('agent', 'workflow', 'model', 'tool') OR u.mark = 'start_marker' AS is_work
+    t.top, t.local_root, t.outer_agent, t.resumes, t.parent_step, t.same_tool_above, t.depth,
+    t.role IN ('agent', 'workflow', 'model', 'tool') OR u.mark = 'start_marker' AS is_work
   FROM understood u
   JOIN tree t USING (trace_id, span_id)
 ),
@@ -42,22 +45,57 @@ fragments AS (
 ),
 parents AS (
   SELECT DISTINCT trace_id, model_above AS span_id FROM tree WHERE model_above IS NOT NULL
+),
+assigned AS (
+  SELECT
+    p.* EXCLUDE (top, local_root, outer_agent, parent_step, is_work),
+    p.parent_step AS parent_step_id,
+    CASE
+      WHEN p.mark = 'build' THEN NULL
+      WHEN p.local_root AND p.outer_agent IS NOT NULL THEN p.outer_agent
+      WHEN p.local_root AND o.first_agent IS NOT NULL THEN o.first_agent
+      WHEN p.local_root AND o.has_work THEN p.top
+      WHEN NOT p.local_root AND a.outer_agent IS NOT NULL THEN a.outer_agent
+      WHEN NOT p.local_root AND f.trace_id IS NOT NULL THEN 'fragment'
+    END AS run_root,
+    p.role = 'model' AND m.span_id IS NULL AS is_leaf_model
+  FROM placed p
+  LEFT JOIN tops o ON o.trace_id = p.trace_id AND o.top = p.top
+  LEFT JOIN adopted a ON a.trace_id = p.trace_id AND a.top = p.top
+  LEFT JOIN fragments f ON f.trace_id = p.trace_id
+  LEFT JOIN parents m ON m.trace_id = p.trace_id AND m.span_id = p.span_id
+),
+ordered AS (
+  SELECT
+    *,
+    is_leaf_model AND coalesce(operation, '') <> 'embeddings' AS is_model_call,
+    is_leaf_model AND row_number() OVER (PARTITION BY trace_id, run_root, is_leaf_model ORDER BY start_ns, span_id) = 1 AS is_first_model
+  FROM assigned
+),
+told AS (
+  SELECT
+    *,
+    CASE WHEN role IN ('model', 'agent', 'workflow') THEN
+      read_messages(
+        CASE WHEN is_first_model OR role <> 'model' THEN input_messages END,
+        output_messages, output, tool_calls,
+        CASE WHEN contains(attributes, '.message.') OR contains(attributes, 'gen_ai.prompt.') OR contains(attributes, 'gen_ai.completion.') THEN attributes END,
+        CASE WHEN input_messages IS NULL AND output_messages IS NULL AND contains(events, 'gen_ai.') THEN events END)
+    END AS said
+  FROM ordered
+),
+finished AS (
+  SELECT *, regexp_extract(coalesce(finish_stated, said.finish), '[A-Za-z_-]+') AS finish_word FROM told
 )
 SELECT
-  p.* EXCLUDE (top, local_root, outer_agent, parent_step, is_work),
-  p.parent_step AS parent_step_id,
-  CASE
-    WHEN p.mark = 'build' THEN NULL
-    WHEN p.local_root AND p.outer_agent IS NOT NULL THEN p.outer_agent
-    WHEN p.local_root AND o.first_agent IS NOT NULL THEN o.first_agent
-    WHEN p.local_root AND o.has_work THEN p.top
-    WHEN NOT p.local_root AND a.outer_agent IS NOT NULL THEN a.outer_agent
-    WHEN NOT p.local_root AND f.trace_id IS NOT NULL THEN 'fragment'
-  END AS run_root,
-  p.role = 'model' AND m.span_id IS NULL AND coalesce(p.operation, '') <> 'embeddings' AS is_model_call,
-  p.role = 'model' AND m.span_id IS NULL AS is_leaf_model
-FROM placed p
-LEFT JOIN tops o ON o.trace_id = p.trace_id AND o.top = p.top
-LEFT JOIN adopted a ON a.trace_id = p.trace_id AND a.top = p.top
-LEFT JOIN fragments f ON f.trace_id = p.trace_id
-LEFT JOIN parents m ON m.trace_id = p.trace_id AND m.span_id = p.span_id
+  * EXCLUDE (
+    input_messages, output_messages, output, tool_calls, attributes, events, said, finish_stated, finish_word, is_first_model),
+  nullif(finish_word, '') AS finish_reason,
+  (SELECT c.class FROM finish_classes c WHERE c.word = lower(finish_word)) AS finish_class,
+  said.user_text AS user_text,
+  said.output_text AS output_text,
+  coalesce(said.requested, []) AS requested,
+  coalesce(said.deferred, []) AS deferred,
+  coalesce(said.answered, []) AS answered,
+  coalesce(said.approvals, []) AS approvals
+FROM finished

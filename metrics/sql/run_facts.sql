@@ -9,18 +9,6 @@ WITH work AS (
   FROM run_steps
   WHERE run_id IS NOT NULL
 ),
--- the half of a tool call that only asked for a person: an interrupt, a text that says so, or no result where others have one
-tools AS (
-  SELECT
-    *,
-    is_interrupt
-      OR (results_captured AND result IS NULL AND status <> 'error')
-      OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS is_half,
-    is_interrupt
-      OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS says_pause
-  FROM work w
-  WHERE role = 'tool'
-),
 models AS (
   SELECT
     *,
@@ -30,6 +18,20 @@ models AS (
   WHERE is_model_call
 ),
 last_model AS (SELECT * FROM models WHERE from_end = 1),
+-- the half of a tool call that only asked for a person: an interrupt, a text that says so, or no result where others have
+-- one; where no results are captured at all, a call with no model call after it
+tools AS (
+  SELECT
+    w.*,
+    w.is_interrupt
+      OR (w.results_captured AND w.result IS NULL AND w.status <> 'error')
+      OR (NOT w.results_captured AND w.result IS NULL AND w.status <> 'error' AND w.start_ns >= m.last_ns)
+      OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS is_half,
+    w.is_interrupt OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS says_pause
+  FROM work w
+  LEFT JOIN last_model m ON m.run_id = w.run_id
+  WHERE w.role = 'tool'
+),
 asked AS (
   SELECT run_id, start_ns, unnest(requested) AS call FROM last_model
 ),
@@ -55,9 +57,19 @@ halves AS (
   WHERE t.is_half AND (m.run_id IS NULL OR t.start_ns >= m.start_ns)
   GROUP BY t.run_id
 ),
+-- an interrupt that stopped the run outside any tool (a middleware, a node of the graph)
+interrupts AS (
+  SELECT w.run_id, list(w.span_id ORDER BY w.start_ns, w.span_id) AS span_ids
+  FROM work w
+  LEFT JOIN last_model m ON m.run_id = w.run_id
+  WHERE w.is_interrupt AND w.role <> 'tool' AND (m.run_id IS NULL OR w.last_ns >= m.start_ns)
+  GROUP BY w.run_id
+),
 tool_facts AS (
-  SELECT run_id, max(start_ns) FILTER (WHERE NOT same_tool_above) AS last_tool_ns, count(*) FILTER (WHERE NOT same_tool_above) AS tool_calls,
-    list(DISTINCT call_id ORDER BY call_id) FILTER (WHERE call_id IS NOT NULL AND NOT is_half) AS executed_ids
+  SELECT run_id, max(start_ns) FILTER (WHERE NOT same_tool_above) AS last_tool_ns,
+    max(start_ns) FILTER (WHERE NOT same_tool_above AND result IS NULL) AS last_bare_tool_ns, count(*) FILTER (WHERE NOT same_tool_above) AS tool_calls,
+    list(DISTINCT call_id ORDER BY call_id) FILTER (WHERE call_id IS NOT NULL AND NOT is_half) AS executed_ids,
+    list(DISTINCT struct_pack(id := call_id, name := tool, arguments := arguments)) FILTER (WHERE tool IS NOT NULL AND NOT is_half) AS executed_calls
   FROM tools
   GROUP BY run_id
 ),
@@ -80,7 +92,12 @@ whole AS (
     arg_min(service, (start_ns, span_id)) FILTER (WHERE service IS NOT NULL) AS service,
     arg_min(environment, (start_ns, span_id)) FILTER (WHERE environment IS NOT NULL) AS environment,
     arg_min(app_version, (start_ns, span_id)) FILTER (WHERE app_version IS NOT NULL) AS app_version,
-    arg_min(agent, (NOT is_root, start_ns, span_id)) FILTER (WHERE agent IS NOT NULL) AS agent,
+    coalesce(
+      arg_min(agent, (NOT is_root, start_ns, span_id)) FILTER (WHERE agent IS NOT NULL),
+      -- frameworks that name an agent only in its span's name: without the operation before it or after it
+      any_value(nullif(regexp_replace(name, '^(invoke_agent|invoke_workflow|workflow) |\.(run|continue_run|kickoff|workflow|agent)$', ''), ''))
+        FILTER (WHERE is_root AND role IN ('agent', 'workflow'))
+    ) AS agent,
     min(conversation_id) AS conversation_id,
     min(invocation_id) AS invocation_id,
     min(task_id_stated) AS task_id_stated,
@@ -101,9 +118,13 @@ whole AS (
     any_value(error_class) FILTER (WHERE is_root) AS root_error_class,
     any_value(finish_class) FILTER (WHERE is_root) AS root_finish,
     any_value(output_text) FILTER (WHERE is_root) AS root_output,
+    coalesce(bool_or(is_root AND role IN ('agent', 'workflow')), false) AS has_agent_root,
+    any_value(resumes) FILTER (WHERE is_root) AS resumes_root,
     any_value(deferred) FILTER (WHERE is_root) AS root_deferred,
     coalesce(any_value(output_tokens) FILTER (WHERE is_root), 0) AS root_output_tokens,
     arg_min(user_text, (NOT is_root, start_ns, span_id)) FILTER (WHERE user_text IS NOT NULL) AS user_text,
+    -- a runtime may dress the user's words for the model: both spellings say the same request
+    coalesce(list(DISTINCT user_text ORDER BY user_text) FILTER (WHERE user_text IS NOT NULL), []) AS user_texts,
     flatten(list(approvals) FILTER (WHERE len(approvals) > 0)) AS approvals
   FROM work
   GROUP BY run_id
@@ -120,12 +141,14 @@ SELECT
     AND m.input_tokens IS NULL AND m.output_tokens IS NULL AS last_model_empty,
   coalesce(p.calls, []) AS pending,
   coalesce(h.calls, []) AS halves,
-  coalesce(h.span_ids, []) AS half_span_ids,
-  coalesce(h.says_pause, false) AS says_pause,
+  list_concat(coalesce(h.span_ids, []), coalesce(i.span_ids, [])) AS half_span_ids,
+  coalesce(h.says_pause, false) OR i.run_id IS NOT NULL AS says_pause,
+  EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.root_output), p.pattern)) AS answer_says_pause,
   list_concat(coalesce(w.root_deferred, []), coalesce(m.deferred, [])) AS deferred,
   coalesce(t.tool_calls, 0) AS tool_calls,
-  t.last_tool_ns,
+  t.last_tool_ns, t.last_bare_tool_ns,
   coalesce(t.executed_ids, []) AS executed_ids,
+  coalesce(t.executed_calls, []) AS executed_calls,
   coalesce(f.answered, []) AS history,
   e.span_id AS agent_error_span_id,
   r.task_type AS rule_type, r.quiet_s, r.deadline_s AS rule_deadline_s, r.human_deadline_s, r.gate_is_intervention
@@ -134,6 +157,7 @@ LEFT JOIN last_model m ON m.run_id = w.run_id
 LEFT JOIN models f ON f.run_id = w.run_id AND f.from_start = 1
 LEFT JOIN pending p ON p.run_id = w.run_id
 LEFT JOIN halves h ON h.run_id = w.run_id
+LEFT JOIN interrupts i ON i.run_id = w.run_id
 LEFT JOIN tool_facts t ON t.run_id = w.run_id
 LEFT JOIN agent_errors e ON e.run_id = w.run_id
 -- the first rule that matches; the last row of task_rules matches everything

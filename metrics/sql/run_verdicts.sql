@@ -7,21 +7,27 @@ WITH judged AS (
     *,
     coalesce(trigger_stated, CASE WHEN len(approvals) > 0 THEN 'resume' END) AS trigger,
     -- a stated result of the root, else the last model's answer; with content capture off, tokens and a stop-class finish
-    coalesce(root_output, last_model_output) IS NOT NULL
+    coalesce(root_output IS NOT NULL
+      OR (last_model_output IS NOT NULL AND coalesce(last_model_finish, 'stop') = 'stop' AND len(pending) = 0 AND coalesce(last_tool_ns, 0) < last_model_ns)
       OR (last_model_output_tokens > 0 AND last_model_finish = 'stop')
-      OR (last_model_span_id IS NULL AND root_output_tokens > 0 AND root_finish = 'stop') AS answered,
+      OR (last_model_span_id IS NULL AND root_output_tokens > 0 AND root_finish = 'stop'), false) AS answered,
     CASE
+      -- some runtimes export no root for a run that raised: then the last thing seen is the error that ended it
       WHEN NOT root_ended THEN
-        CASE WHEN getvariable('as_of') >= make_timestamp(last_ns // 1000) + to_seconds(quiet_s) THEN 'crashed' ELSE 'running' END
+        CASE WHEN getvariable('as_of') < make_timestamp(last_ns // 1000) + to_seconds(quiet_s) THEN 'running'
+             WHEN ends_on_error THEN 'failed'
+             ELSE 'crashed' END
       WHEN root_finish = 'interrupt' OR last_model_finish = 'interrupt' THEN 'paused'
       WHEN says_pause OR len(deferred) > 0 THEN 'paused'
       WHEN root_error OR last_model_error OR agent_error_span_id IS NOT NULL THEN 'failed'
       WHEN last_model_finish = 'error' THEN 'failed'
-      WHEN (len(pending) > 0 OR len(halves) > 0 OR last_tool_ns >= last_model_ns) AND root_output IS NULL THEN 'paused'
+      WHEN len(pending) > 0 AND answer_says_pause THEN 'paused'
+      WHEN has_agent_root AND (len(pending) > 0 OR len(halves) > 0) AND root_output IS NULL THEN 'paused'
       WHEN last_model_empty THEN 'aborted'
       ELSE 'ended'
     END AS verdict,
     CASE
+      WHEN NOT root_ended AND ends_on_error THEN 'run.failed.ends_on_an_error'
       WHEN NOT has_root THEN 'run.no_root'
       WHEN NOT root_ended THEN 'run.root_never_ended'
       WHEN root_finish = 'interrupt' OR last_model_finish = 'interrupt' THEN 'run.paused.finish_reason'
@@ -31,13 +37,15 @@ WITH judged AS (
       WHEN last_model_error THEN 'run.failed.last_model_error'
       WHEN agent_error_span_id IS NOT NULL THEN 'run.failed.agent_error'
       WHEN last_model_finish = 'error' THEN 'run.failed.finish_reason'
-      WHEN len(pending) > 0 AND root_output IS NULL THEN 'run.paused.call_left_open'
-      WHEN len(halves) > 0 AND root_output IS NULL THEN 'run.paused.call_without_result'
-      WHEN last_tool_ns >= last_model_ns AND root_output IS NULL THEN 'run.paused.ends_on_a_tool'
+      WHEN len(pending) > 0 AND answer_says_pause THEN 'run.paused.answer_says_so'
+      WHEN has_agent_root AND len(pending) > 0 AND root_output IS NULL THEN 'run.paused.call_left_open'
+      WHEN has_agent_root AND len(halves) > 0 AND root_output IS NULL THEN 'run.paused.call_without_result'
       WHEN last_model_empty THEN 'run.aborted.empty_model_call'
       ELSE 'run.ended'
     END AS rule
-  FROM run_facts
+  FROM (
+    SELECT *, last_model_error AND coalesce(last_tool_ns, 0) < last_model_start_ns AS ends_on_error FROM run_facts
+  )
 )
 SELECT
   *,

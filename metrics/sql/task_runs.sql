@@ -31,15 +31,19 @@ grouped AS (
     *,
     coalesce(min(task_id_stated) OVER whole, first_value(own_id) OVER (whole ORDER BY start_ns, run_id)) AS task_id,
     row_number() OVER (whole ORDER BY start_ns, run_id) AS position,
-    last_value(input_key IGNORE NULLS) OVER (whole ORDER BY start_ns, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS input_before
+    last_value(input_id IGNORE NULLS) OVER earlier AS input_id_before,
+    last_value(CASE WHEN len(user_texts) > 0 THEN user_texts END IGNORE NULLS) OVER earlier AS texts_before
   FROM named
-  WINDOW whole AS (PARTITION BY component)
+  WINDOW
+    whole AS (PARTITION BY component),
+    earlier AS (PARTITION BY component ORDER BY start_ns, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 )
 SELECT
   run_id, trace_id, task_id, own_id, position,
   -- a new user input opens a new intent; a resume, an approval, a retry or a redelivery of the same input does not
   sum(CASE
-    WHEN position > 1 AND input_key IS NOT NULL AND input_before IS NOT NULL AND input_key <> input_before
+    WHEN position > 1
+         AND coalesce(input_id <> input_id_before, len(user_texts) > 0 AND NOT list_has_any(user_texts, texts_before), false)
          AND coalesce(trigger, 'start') NOT IN ('resume', 'retry', 'redelivery') THEN 1 ELSE 0 END)
     OVER (PARTITION BY task_id ORDER BY start_ns, run_id) AS intent
 FROM grouped
