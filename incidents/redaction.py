@@ -54,6 +54,8 @@ _NAMED_IN_TEXT = re.compile(
 _PLACEHOLDER = re.compile(r"<[A-Z_]+_\d+>")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _MOD_97 = 97
+_JSON_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_SCHEMA_VALUES = frozenset({"default", "example", "examples", "const", "enum"})
 
 
 def is_card(text: str) -> bool:
@@ -123,9 +125,15 @@ class Redactor:
         return text
 
     def _entry(self, key: str, item: Any) -> Any:
-        if is_secret_name(key) and item not in (None, "", [], {}) and not isinstance(item, bool):
-            return self._wiped(item)
-        return self.redact(item)
+        if not is_secret_name(key) or item in (None, "", [], {}) or isinstance(item, bool):
+            return self.redact(item)
+        if isinstance(item, Mapping) and str(item.get("type")) in _JSON_TYPES:
+            # the schema of a secret argument is no secret, the example values in it are
+            return {
+                self.text(str(name)): self._wiped(value) if name in _SCHEMA_VALUES else self.redact(value)
+                for name, value in item.items()
+            }
+        return self._wiped(item)
 
     def _wiped(self, item: Any) -> Any:
         if isinstance(item, Mapping):

@@ -113,6 +113,13 @@ def test_secrets_inside_json_text_and_numbers() -> None:
     }
 
 
+def test_the_schema_of_a_secret_argument_stays() -> None:
+    schema = {"password": {"type": "string", "description": "the secret", "default": "hunter2"}}
+    assert Redactor().redact(schema) == {
+        "password": {"type": "string", "description": "the secret", "default": "<SECRET_1>"}
+    }
+
+
 def test_a_lone_surrogate_is_replaced() -> None:
     assert Redactor().text("a\ud800b") == "a�b"
 
