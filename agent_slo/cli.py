@@ -26,6 +26,7 @@ COMMANDS = {
     "export": ("export", "export_cases"),
     "query": ("query", "query"),
     "slo": ("slo", "slo"),
+    "alerts": ("alerts", "alerts"),
     "check": ("check", "check"),
     "rederive": ("rederive", "rederive"),
     "version": ("version", "version"),

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_v
 from pydantic_core import ErrorDetails
 
 from agent_slo.errors import CommandError
+from metrics.alerts.settings import AlertSettings
 from metrics.prices import PriceOverride
 from metrics.settings import MetricsSettings, Section
 
@@ -86,6 +87,7 @@ class Config(MetricsSettings):
     collector: CollectorConfig = CollectorConfig()
     dashboard: DashboardConfig = DashboardConfig()
     objectives: list[str] = Field(default_factory=list)
+    alerts: AlertSettings = AlertSettings()
 
     @field_validator("prices")
     @classmethod

@@ -17,13 +17,12 @@ import duckdb
 import pyarrow as pa
 
 from agent_slo.config import Config
+from agent_slo.delivery import Delivery
 from agent_slo.errors import CommandError
+from agent_slo.evaluation import Evaluation
 from collector.store import Store
-from incidents import grouping
 from metrics.deriver import Deriver, PassReport
 from metrics.prices import PriceBook, PriceOverride
-from metrics.slo.evaluate import evaluate, firing_now, write_status
-from metrics.slo.history import histories, write_history
 from metrics.slo.objective import Objective
 
 log = logging.getLogger("agent_slo.derivation")
@@ -51,7 +50,7 @@ class Derivation:
 
     def __init__(self, config: Config, objectives: Sequence[Objective]) -> None:
         self._config = config
-        self._objectives = list(objectives)
+        self.evaluation = Evaluation(config, objectives, alerts=True)
         self._failures = 0
 
     def __call__(self, store: Store, stop: threading.Event) -> None:
@@ -59,15 +58,20 @@ class Derivation:
         if self._failures:
             stop.wait(min(2.0**self._failures, MOST_BACKOFF_SECONDS))
         con = store.derivation()
+        delivery = Delivery(store, self._config.alerts)
+        delivery.start()
         try:
-            self._run(con, store, stop)
+            self._run(con, store, stop, delivery)
         except BaseException:
             self._failures += 1
             raise
         finally:
+            delivery.stop()
             con.close()
 
-    def _run(self, con: duckdb.DuckDBPyConnection, store: Store, stop: threading.Event) -> None:
+    def _run(
+        self, con: duckdb.DuckDBPyConnection, store: Store, stop: threading.Event, delivery: Delivery
+    ) -> None:
         deriver = _deriver(con, store, self._config)
         deriver.migrate()
         store.refresh_views()
@@ -84,10 +88,11 @@ class Derivation:
             behind = report.spans > 0 and report.derived_seq < seen
             age = STATUS_SECONDS if evaluated is None else began - evaluated
             # With a backlog the next pass is worth more than a status that is about to change.
-            if age >= STATUS_SECONDS or (changed and (not behind or age >= BUSY_STATUS_SECONDS)):
-                _evaluate(store, self._objectives, now())
-                if evaluated is None:
-                    store.refresh_views()
+            worth = not behind or age >= BUSY_STATUS_SECONDS
+            waited = stopping or age >= self.evaluation.pause
+            if age >= STATUS_SECONDS or (changed and worth and waited):
+                self.evaluation.run(store, now(), changed=changed)
+                delivery.wake()
                 evaluated, changed = began, False
             if behind:
                 continue
@@ -117,24 +122,6 @@ class _Prices:
 
 def _deriver(con: duckdb.DuckDBPyConnection, store: Store, config: Config) -> Deriver:
     return Deriver(con, config, prices=_Prices(config.price_overrides()), sources=store.spans_since)
-
-
-def _evaluate(store: Store, objectives: Sequence[Objective], as_of: datetime) -> None:
-    """Evaluate all objectives, write status and history, group incidents; an alert on an empty window stays as it was.
-
-    On a connection of its own: the deriver's has temporary tables named `tasks` and `sli_events` with the
-    rows of its last pass only, which hide the views of these names.
-    """
-    con = store.derivation()
-    try:
-        fired = firing_now(con, "core.slo_status")
-        write_status(con, evaluate(con, objectives, as_of, was_firing=fired))
-        write_history(con, histories(con, objectives, as_of))
-        new_columns = grouping.refresh(con)
-    finally:
-        con.close()
-    if new_columns:
-        store.refresh_views()
 
 
 @dataclass
@@ -169,8 +156,7 @@ def derive_once(
         con.close()
     # The views first: the evaluation reads them.
     store.refresh_views()
-    _evaluate(store, objectives, as_of)
-    store.refresh_views()
+    Evaluation(config, objectives, alerts=False).run(store, as_of)
     return done
 
 

@@ -27,6 +27,8 @@ class Counters:
         self._buckets = [0] * (len(_COMMIT_BUCKETS) + 1)
         self._commit_sum = 0.0
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+        self.extra: list[Callable[[], str]] = []
+        """Further Prometheus text, each whole lines with names of its own."""
 
     def add(self, name: str, number: int = 1, **labels: str) -> None:
         key = (name, tuple(sorted(labels.items())))
@@ -71,7 +73,7 @@ class Counters:
         for name, (text, read) in self._gauges.items():
             full = f"agent_slo_collector_{name}"
             lines += [f"# HELP {full} {text}", f"# TYPE {full} gauge", f"{full} {read():g}"]
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n" + "".join(text() for text in self.extra)
 
 
 def _labels(labels: tuple[tuple[str, str], ...]) -> str:

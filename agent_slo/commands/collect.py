@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from agent_slo.actions import routes
+from agent_slo.alert_actions import alert_actions
 from agent_slo.config import CollectorConfig
 from agent_slo.derivation import Derivation
 from agent_slo.errors import CommandError
@@ -68,7 +70,11 @@ def collect(
     }
     settings = collector_settings(place.data, config.collector, given, no_grpc=no_grpc)
     derivation = Derivation(config, place.objectives())
-    sys.exit(Collector(settings, background=derivation).run(_ready))
+    evaluation = derivation.evaluation
+    actions = routes(alert_actions(evaluation.engine), evaluation.lock) if evaluation.engine else None
+    collector = Collector(settings, background=derivation, door_routes=actions)
+    collector.counters.extra.append(evaluation.prometheus)
+    sys.exit(collector.run(_ready))
 
 
 def collector_settings(

@@ -36,9 +36,14 @@ _PARAMETER = re.compile(r"\$([a-z_][a-z0-9_]*)")
 
 
 @cache
+def sql_text(package: str, name: str) -> str:
+    """Text of `sql/<name>.sql` in a package such as `metrics.alerts`."""
+    return (resources.files(package) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
 def sql(name: str) -> str:
     """Text of `metrics/slo/sql/<name>.sql`."""
-    return (resources.files("metrics.slo") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return sql_text("metrics.slo", name)
 
 
 def filled(name: str, **parts: str) -> str:
@@ -326,14 +331,9 @@ class Cube:
         self.con.execute("DROP TABLE IF EXISTS _slo_cube")
 
 
-def slice_counts(
-    con: duckdb.DuckDBPyConnection, objective: Objective, start: datetime, end: datetime
-) -> dict[int, Counts]:
-    """Counts per time slice of (start, end]; slices without events are missing."""
-    assert objective.slice_s is not None
-    params: dict[str, Any] = {
-        "start": start, "end": end, "slice_s": objective.slice_s, "due": objective.unknown.due_s
-    }  # fmt: skip
+def own_parts(objective: Objective, start: datetime, end: datetime) -> tuple[dict[str, str], dict[str, Any]]:
+    """Placeholders and parameters of a query over the raw events of one objective in (start, end]."""
+    params: dict[str, Any] = {"start": start, "end": end, "due": objective.unknown.due_s}
     where, measured = "TRUE", []
     if isinstance(objective.source, EventSource):
         rows = sql("event_rows")
@@ -344,19 +344,26 @@ def slice_counts(
     else:
         rows = own_rows(objective.source, "own:0", params)
         measured = ["own:0"] if _measures(objective.source) else []
+    for name, value in objective.scope:
+        where += f" AND {name} IS NOT DISTINCT FROM $scope_{name}"
+        params[f"scope_{name}"] = value
     within = "TRUE"
     if objective.cut is not None:
         params["cut"] = float(objective.cut)
         within = f"value {_SIGNS[objective.op or 'lte']} $cut"
     excluded, _ = excluded_sql(objective, params)
-    text = filled(
-        "slices",
-        rows=rows,
-        where=where,
-        within=within,
-        excluded=excluded,
-        unmeasured=_unmeasured(measured, params),
-    )
+    parts = {"rows": rows, "where": where, "within": within, "excluded": excluded}
+    return parts | {"unmeasured": _unmeasured(measured, params)}, params
+
+
+def slice_counts(
+    con: duckdb.DuckDBPyConnection, objective: Objective, start: datetime, end: datetime
+) -> dict[int, Counts]:
+    """Counts per time slice of (start, end]; slices without events are missing."""
+    assert objective.slice_s is not None
+    parts, params = own_parts(objective, start, end)
+    text = filled("slices", **parts)
+    params["slice_s"] = objective.slice_s
     found = run(con, text, params).fetchall()
     return {int(r[0]): Counts(r[1], r[2], r[3], r[4], r[5], r[6]) for r in found}
 

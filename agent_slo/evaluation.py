@@ -1,0 +1,98 @@
+"""What follows every pass of the derivation: status of the objectives, history, counters, alerts, incidents."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import duckdb
+
+from agent_slo.config import Config
+from collector.store import Store
+from incidents import grouping
+from metrics.alerts.engine import AlertEngine
+from metrics.slo.counters import CounterRow, advance, read_counters, write_counters
+from metrics.slo.evaluate import evaluate, firing_now, split_objectives, write_status
+from metrics.slo.exposition import exposition
+from metrics.slo.history import histories, write_history
+from metrics.slo.objective import Objective
+from metrics.slo.status import StatusRow
+
+log = logging.getLogger("agent_slo.evaluation")
+
+HISTORY_SECONDS = 3600.0
+"""How often a quiet collector computes the history anew: its points are days apart."""
+CHANGED_HISTORY_SECONDS = 60.0
+"""How often at most it does so while tasks change."""
+SHARE_OF_TIME = 0.2
+"""Share of its time a busy collector may spend on evaluations; over two million tasks one takes most of a second."""
+
+
+class Evaluation:
+    """Evaluates the objectives over a store; one object a store, usable from several threads.
+
+    With `alerts` it also keeps alerts and the counters for Prometheus, as the collector does; without, it
+    leaves both alone, as a command does that decides as of some other moment.
+    """
+
+    def __init__(self, config: Config, objectives: Sequence[Objective], *, alerts: bool) -> None:
+        self._objectives = list(objectives)
+        self.engine = AlertEngine(config.alerts, config.maintenance) if alerts else None
+        self.lock = threading.Lock()
+        """Held during an evaluation; whoever changes what it reads holds it too."""
+        self._rows: Sequence[StatusRow] = ()
+        self._counters: Sequence[CounterRow] = ()
+        self._as_of: datetime | None = None
+        self._history_at: float | None = None
+        self.spent = 0.0
+        """Seconds the last evaluation took."""
+
+    def run(self, store: Store, as_of: datetime, *, changed: bool = True) -> None:
+        """Evaluate as of a moment (naive UTC) and write everything; views are made where tables are new.
+
+        On a connection of its own: the deriver's has temporary tables named `tasks` and `sli_events` with
+        the rows of its last pass only, which hide the views of these names.
+        """
+        began = time.monotonic()
+        first = self._as_of is None
+        with self.lock:
+            con = store.derivation()
+            try:
+                fired = firing_now(con, "core.slo_status")
+                rows = evaluate(con, self._objectives, as_of, was_firing=fired)
+                write_status(con, rows)
+                every = split_objectives(self._objectives, rows)
+                self._history(con, every, as_of, changed)
+                if self.engine is not None:
+                    counters = advance(con, read_counters(con), every, as_of)
+                    write_counters(con, counters)
+                    self._counters = counters
+                    self.engine.evaluate(con, self._objectives, rows, as_of)
+                new_columns = grouping.refresh(con)
+            finally:
+                con.close()
+            self._rows, self._as_of = rows, as_of
+        if new_columns or first:
+            store.refresh_views()
+        self.spent = time.monotonic() - began
+
+    def _history(
+        self, con: duckdb.DuckDBPyConnection, objectives: Sequence[Objective], as_of: datetime, changed: bool
+    ) -> None:
+        age = None if self._history_at is None else time.monotonic() - self._history_at
+        if age is not None and age < (CHANGED_HISTORY_SECONDS if changed else HISTORY_SECONDS):
+            return
+        write_history(con, histories(con, objectives, as_of))
+        self._history_at = time.monotonic()
+
+    @property
+    def pause(self) -> float:
+        """Least seconds until the next evaluation, so that evaluations do not eat the time for passes."""
+        return self.spent / SHARE_OF_TIME
+
+    def prometheus(self) -> str:
+        """The objectives as Prometheus text, as of the last evaluation."""
+        return exposition(self._rows, self._counters, self._as_of)

@@ -1,0 +1,1 @@
+"""Alerts: when objectives or findings speak up, to whom, and until when."""

@@ -1,0 +1,1 @@
+"""How a message looks to each kind of receiver, and how it gets there."""
