@@ -21,10 +21,8 @@ _QUIET_S, _DEADLINE_S = 600.0, 3600.0
 def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings) -> None:
     """(Re)create every rule table on this connection."""
     known = words()
+    _macros(con, known, settings)
     _table(con, "finish_classes", "word VARCHAR, class VARCHAR", _pairs(known["finish"]))
-    _table(con, "pause_errors", "class VARCHAR", _column(known["pauses"]["errors"]))
-    _table(con, "pause_results", "pattern VARCHAR", _column(known["pauses"]["results"]))
-    _table(con, "denial_results", "pattern VARCHAR", _column(known["denials"]))
     verbs = [(word, effect, False) for word, effect in _pairs(known["verbs"])]
     verbs += [(word, effect, True) for word, effect in _pairs(known["weak_verbs"])]
     _table(con, "verbs", "word VARCHAR, effect VARCHAR, weak BOOLEAN", verbs)
@@ -35,21 +33,8 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings) -> None:
     ]
     _table(con, "control_words", "word VARCHAR, kind VARCHAR", control)
     _table(con, "inverse_verbs", "word VARCHAR", _column(known["inverse_verbs"]))
-    outcomes = [(i, o["outcome"], o["pattern"]) for i, o in enumerate(known["outcomes"])]
-    _table(con, "outcome_words", "position INTEGER, outcome VARCHAR, pattern VARCHAR", outcomes)
-    unknown = known["unknown_result"]
-    _table(
-        con,
-        "unknown_results",
-        "max_length INTEGER, pattern VARCHAR",
-        [(unknown["max_length"], unknown["pattern"])],
-    )
-    retry = [(i, r["class"], r["of_class"], r["pattern"]) for i, r in enumerate(known["retry"])]
-    _table(con, "retry_words", "position INTEGER, class VARCHAR, of_class BOOLEAN, pattern VARCHAR", retry)
-    _table(con, "step_limits", "pattern VARCHAR", _column(known["step_limits"]))
     labels = [(word, label) for label, listed in known["evaluation"].items() for word in listed]
     _table(con, "evaluation_labels", "word VARCHAR, label VARCHAR", labels)
-    _table(con, "refused_results", "pattern VARCHAR", _column(settings.results.refused))
     _table(con, "excluded_environments", "environment VARCHAR", _column(settings.exclude.environments))
     _table(
         con,
@@ -97,6 +82,48 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings) -> None:
         "quiet_s DOUBLE, "
         "deadline_s DOUBLE, human_deadline_s DOUBLE, gate_is_intervention BOOLEAN",
         list(_task_rows(settings)),
+    )
+
+
+def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: MetricsSettings) -> None:
+    """Word lists as macros: a constant pattern is compiled once a query, one in a table once a row."""
+    unknown = known["unknown_result"]
+    outcomes = " ".join(
+        f"WHEN {_says('words', [o['pattern']])} THEN '{o['outcome']}'" for o in known["outcomes"]
+    )
+    retry = " ".join(
+        f"WHEN {_says('error_class' if r['of_class'] else 'words', [r['pattern']])} THEN '{r['class']}'"
+        for r in known["retry"]
+    )
+    for signature, expression in (
+        ("names_interrupt(error)", _says("error", known["pauses"]["errors"])),
+        ("says_pause(said)", _says("said", known["pauses"]["results"])),
+        ("says_denied(said)", _says("said", known["denials"])),
+        ("says_step_limit(said)", _says("said", known["step_limits"])),
+        ("says_refused(said)", _says("said", settings.results.refused, options="")),
+        (
+            "says_unknown(said)",
+            f"length(said) <= {int(unknown['max_length'])} AND {_says('said', [unknown['pattern']])}",
+        ),
+        ("outcome_of(words)", f"CASE {outcomes} ELSE 'unknown' END"),
+        ("retry_class(error_class, words)", f"CASE {retry} ELSE 'other' END"),
+    ):
+        con.execute(
+            f"CREATE OR REPLACE TEMP MACRO {signature} AS coalesce({expression}, false)"
+            if "CASE" not in expression
+            else f"CREATE OR REPLACE TEMP MACRO {signature} AS {expression}"
+        )
+
+
+def _says(what: str, patterns: Sequence[str], options: str = "i") -> str:
+    """SQL: the text matches one of the regular expressions. No pattern matches nothing."""
+    if not patterns:
+        return "false"
+    joined = "|".join(f"(?:{pattern})" for pattern in patterns).replace("'", "''")
+    return (
+        f"regexp_matches({what}, '{joined}', '{options}')"
+        if options
+        else f"regexp_matches({what}, '{joined}')"
     )
 
 

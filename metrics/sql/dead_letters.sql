@@ -1,5 +1,5 @@
 -- Grain: one row per dead letter: work that was parked, or that fails alike until everyone gives up.
--- Inputs: tasks, task_runs, run_verdicts, retry_words, detector_limits.
+-- Inputs: tasks, task_runs, run_verdicts, detector_limits.
 -- A conversation is poisoned when its last tasks all failed with the same error, and one that will not pass by itself.
 WITH failures AS (
   SELECT
@@ -45,7 +45,7 @@ SELECT f.task_id, 'dead_letter.poisoned_conversation', alike || ' tasks of one c
   list_filter(span_ids, lambda s: s IS NOT NULL)
 FROM in_a_row f, detector_limits d
 WHERE from_end = 1 AND outcome = 'failed' AND error_class IS NOT NULL AND alike >= d.failures_alike
-  AND coalesce((SELECT arg_min(w.class, w.position) FROM retry_words w WHERE regexp_matches(lower(f.error_class), w.pattern)), 'other') <> 'retryable'
+  AND retry_class(f.error_class, f.error_class) <> 'retryable'
 UNION ALL
 SELECT e.task_id, 'dead_letter.retries_exhausted', e.runs || ' runs of the same work failed, and nobody started another', list_filter(e.span_ids, lambda s: s IS NOT NULL)
 FROM exhausted e

@@ -1,5 +1,5 @@
 -- Grain: one row per tool step, telemetry duplicates removed: was it executed, what kind of tool is it, how did it end.
--- Inputs: steps, run_verdicts, task_runs, tool_classes, outcome_words, refused_results, unknown_results, denial_results, pause_results.
+-- Inputs: steps, run_verdicts, task_runs, tool_classes.
 -- Steps 1 to 4 of the decision in docs/definitions (duplicate action).
 WITH calls AS (
   SELECT
@@ -40,17 +40,17 @@ SELECT
     WHEN disposition_stated IS NOT NULL THEN disposition_stated
     WHEN run_dropped THEN 'dropped'
     WHEN decision = 'rejected' THEN 'denied'
-    WHEN EXISTS (SELECT 1 FROM denial_results d WHERE regexp_matches(lower(words), d.pattern)) THEN 'denied'
-    WHEN is_interrupt OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(result), p.pattern)) THEN 'pending'
+    WHEN says_denied(words) THEN 'denied'
+    WHEN is_interrupt OR says_pause(result) THEN 'pending'
     WHEN run_verdict = 'paused' AND list_contains(half_span_ids, span_id) THEN 'pending'
     ELSE 'executed'
   END AS disposition,
   CASE
     WHEN status = 'error' THEN
-      coalesce((SELECT arg_min(o.outcome, o.position) FROM outcome_words o WHERE regexp_matches(lower(words), o.pattern)), 'unknown')
+      outcome_of(words)
     WHEN end_ns IS NULL THEN 'unknown'
-    WHEN EXISTS (SELECT 1 FROM refused_results f WHERE regexp_matches(result, f.pattern)) THEN 'refused'
-    WHEN EXISTS (SELECT 1 FROM unknown_results u WHERE length(result) <= u.max_length AND regexp_matches(lower(result), u.pattern)) THEN 'unknown'
+    WHEN says_refused(result) THEN 'refused'
+    WHEN says_unknown(result) THEN 'unknown'
     ELSE 'ok'
   END AS outcome,
   -- what makes two calls the same action: the configured key fields, else all arguments

@@ -49,7 +49,7 @@ said AS (
   GROUP BY w.paused_run
 ),
 refusals AS (
-  SELECT w.paused_run, bool_or(EXISTS (SELECT 1 FROM denial_results d WHERE regexp_matches(lower(h.text), d.pattern))) AS denied, true AS replied
+  SELECT w.paused_run, bool_or(says_denied(h.text)) AS denied, true AS replied
   FROM waiting w
   JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
   JOIN (SELECT run_id, unnest(history, recursive := true) FROM run_verdicts) h(run_id, id, text) ON h.run_id = t.run_id AND h.id = w.call.id

@@ -1,5 +1,5 @@
 -- Grain: one row per loop: a task that went round without anything new.
--- Inputs: tool_calls, run_facts, task_runs, step_limits, detector_limits.
+-- Inputs: tool_calls, run_facts, task_runs, detector_limits.
 -- Only calls whose result or error is known can show that nothing changed. Tries of one call (attempt 2, 3, ...) and calls
 -- that run side by side are no rounds. A streak of stale calls ends with the first call that brings something new: polling
 -- that moves, pages that follow each other and a look before each of several writes are no loops.
@@ -64,4 +64,4 @@ UNION ALL
 SELECT t.task_id, r.run_id, 'loop.limit_hit', 'stopped by its limit of steps: ' || r.root_error_class, [r.root_span_id]
 FROM run_facts r
 JOIN task_runs t USING (run_id)
-WHERE r.root_error AND EXISTS (SELECT 1 FROM step_limits l WHERE regexp_matches(lower(r.root_error_class), l.pattern))
+WHERE r.root_error AND says_step_limit(r.root_error_class)

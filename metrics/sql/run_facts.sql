@@ -1,5 +1,5 @@
 -- Grain: one row per run: what its steps show, before any verdict.
--- Inputs: run_steps, pause_results, task_rules.
+-- Inputs: run_steps, task_rules.
 WITH work AS (
   SELECT
     *,
@@ -26,8 +26,8 @@ tools AS (
     w.is_interrupt
       OR (w.results_captured AND w.result IS NULL AND w.status <> 'error')
       OR (NOT w.results_captured AND w.result IS NULL AND w.status <> 'error' AND w.start_ns >= m.last_ns)
-      OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS is_half,
-    w.is_interrupt OR EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.result), p.pattern)) AS says_pause
+      OR says_pause(w.result) AS is_half,
+    w.is_interrupt OR says_pause(w.result) AS says_pause
   FROM work w
   LEFT JOIN last_model m ON m.run_id = w.run_id
   WHERE w.role = 'tool'
@@ -143,7 +143,7 @@ SELECT
   coalesce(h.calls, []) AS halves,
   list_concat(coalesce(h.span_ids, []), coalesce(i.span_ids, [])) AS half_span_ids,
   coalesce(h.says_pause, false) OR i.run_id IS NOT NULL AS says_pause,
-  EXISTS (SELECT 1 FROM pause_results p WHERE regexp_matches(lower(w.root_output), p.pattern)) AS answer_says_pause,
+  says_pause(w.root_output) AS answer_says_pause,
   list_concat(coalesce(w.root_deferred, []), coalesce(m.deferred, [])) AS deferred,
   coalesce(t.tool_calls, 0) AS tool_calls,
   t.last_tool_ns, t.last_bare_tool_ns,

@@ -1,5 +1,5 @@
 -- Grain: one row per executed call of a tool or of a model: how it ended, and what its error says of trying again.
--- Inputs: executions, steps, task_runs, retry_words.
+-- Inputs: executions, steps, task_runs.
 -- `same`: what makes two calls the same call. Model calls have no arguments of their own: they are the same by agent.
 WITH calls AS (
   SELECT
@@ -40,10 +40,7 @@ WITH calls AS (
 SELECT
   c.*,
   CASE WHEN c.outcome <> 'ok' THEN
-    coalesce((
-      SELECT arg_min(w.class, w.position)
-      FROM retry_words w
-      WHERE regexp_matches(lower(CASE WHEN w.of_class THEN c.error_class ELSE c.words END), w.pattern)), 'other')
+    retry_class(c.error_class, c.words)
   END AS error_kind,
   -- "Retry-After: 30", "try again in 2 s"
   CASE WHEN c.outcome <> 'ok' THEN

@@ -1,5 +1,5 @@
 -- Grain: one row per (trace_id, span_id): a span understood on its own, before its place in the tree is known.
--- Inputs: fields, finish_classes, pause_errors.
+-- Inputs: fields, finish_classes.
 -- Functions: canonical_arguments, plain_result, event_content (what SQL cannot do; see metrics/canonical.py, messages.py).
 WITH roles AS (
   SELECT
@@ -86,7 +86,7 @@ SELECT
   try_cast(timeout_s AS DOUBLE) AS timeout_s,
   on_failure, idempotency_key, disposition_stated, compensates, decision, canonical_arguments(decision_arguments) AS decision_arguments,
   level, required_level,
-  coalesce(trouble IS NOT NULL AND EXISTS (SELECT 1 FROM pause_errors p WHERE regexp_matches(u.trouble, p.class)), false) AS is_interrupt,
+  coalesce(trouble IS NOT NULL AND names_interrupt(u.trouble), false) AS is_interrupt,
   lower(json_extract_string(events, '$[*].attributes."gen_ai.evaluation.score.label"')[1]) AS evaluation,
   input_messages, output_messages, output, tool_calls, attributes, events
 FROM (SELECT *, stated_role IN ('model', 'agent', 'workflow', 'chain') AS counted FROM unwrapped) u
