@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,6 +35,7 @@ CAPTURE = (
     "switch on content capture in the agent's instrumentation "
     "(for most OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)"
 )
+_NO_CONTROL = "no control could be made: it needs a limit in policies.approvals and the amount in the words of the request"
 # What is never redacted: ids, hashes and words of ours.
 _EXEMPT = frozenset(
     {"schema", "schema_version", "case_id", "revision", "content_hash", "set", "role", "split", "split_group", "review",
@@ -102,7 +104,7 @@ def make_group(evidence: Evidence, settings: MetricsSettings, exporter: str) -> 
     reasons = _missing(evidence, notes)
     tools = build(evidence, settings, notes)
     scene = stage(evidence, tools, notes)
-    subject = tools.get(evidence.incident["tool"] or "")
+    subject = tools.get(evidence.incident["tool"] or "") or _repeated(evidence, tools)
     situation = Situation(evidence, scene, tools, settings, notes, subject)
     expectation = expectations.expect(situation)
     if expectation.reason:
@@ -122,6 +124,15 @@ def make_group(evidence: Evidence, settings: MetricsSettings, exporter: str) -> 
         case["review"] = {"state": state, "by": None, "at": None, "note": note}
         case["content_hash"] = content_hash(case)
     return Group(cases, Proof(proof.recorded_fails, tuple(reasons)), redactor.found, redactor)
+
+
+def _repeated(evidence: Evidence, tools: Mapping[str, Tool]) -> Tool | None:
+    """The tool a loop went round, when only its limit of steps is evidence."""
+    if evidence.incident["kind"] != "loop":
+        return None
+    counts = Counter(call.tool for call in evidence.calls if call.executed)
+    most = counts.most_common(1)
+    return tools[most[0][0]] if most and most[0][1] >= 3 else None
 
 
 def _missing(evidence: Evidence, notes: Notes) -> list[str]:
@@ -201,7 +212,7 @@ def _case(
             "severity": SEVERITIES.get(incident["severity"], "minor"),
             "derived_by": f"sql:{_rule(evidence)}",
         },
-        "task": {"messages": [dict(message) for message in evidence.told.messages], "context": {}},
+        "task": {"messages": [*map(dict, evidence.told.messages), *expectation.messages], "context": {}},
         "tools": [tool.as_json() for tool in tools.values()],
         "world": {"rules": scene.rules, "on_unmatched": "error"},
         "faults": scene.faults,
@@ -217,8 +228,6 @@ def _case(
         },
         "derivation": notes.as_json(),
     }
-    if evidence.unfinished:
-        case["observed"]["unfinished"] = [{"tool": t, "args": a} for t, a in evidence.unfinished]
     if scene.resume():
         case["resume"] = scene.resume()
     return case
@@ -316,8 +325,7 @@ def _twin(incident: Json, doubtful: list[str], situation: Situation) -> Json:
     if tool is None:
         return twin
     error = {"type": "unavailable", "message": "temporarily unavailable, try again", "retryable": True}
-    twin["faults"] = [fault for fault in twin["faults"] if fault["tool"] != tool.name]
-    twin["faults"].append(
+    twin["faults"] = [
         {
             "id": "twin",
             "tool": tool.name,
@@ -327,17 +335,17 @@ def _twin(incident: Json, doubtful: list[str], situation: Situation) -> Json:
             "effect": "not_applied",
             "error": error,
         }
-    )
+    ]
     twin.pop("resume", None)
     checks = [expectations.done(tool, situation.of(tool), "done")]
     checks.append(expectations.check("bounded", "attempts", tool=tool.name, max=5))
+    checks += [check for check in incident["expect"]["checks"] if check["kind"] == "effect_exists"]
     twin["expect"] = {"checks": checks + _no_handover(situation)}
     return twin
 
 
 def _first_tool(situation: Situation) -> Tool | None:
-    names = [call.tool for call in situation.calls] + [name for name, _ in situation.evidence.unfinished]
-    return situation.tools[names[0]] if names else None
+    return situation.tools[situation.calls[0].tool] if situation.calls else None
 
 
 def _no_handover(situation: Situation) -> list[Json]:
@@ -353,7 +361,7 @@ def _control(incident: Json, situation: Situation, redactor: Redactor) -> list[J
     control.pop("resume", None)
     if not _lowered(control, situation):
         return []
-    named = [call.tool for call in situation.calls] + [name for name, _ in situation.evidence.unfinished]
+    named = [call.tool for call in situation.calls]
     undoing = {
         check["params"]["by"] for check in incident["expect"]["checks"] if check["kind"] == "compensated"
     }

@@ -56,6 +56,8 @@ class Call:
     decision: str | None
     approved_args: dict[str, Any] | None
     on_failure: str | None
+    seen: bool = True
+    """False for a call that a process asked for before it died, and whose own span never came."""
 
     @property
     def executed(self) -> bool:
@@ -84,19 +86,6 @@ class Evidence:
     def evidence_span_ids(self) -> list[str]:
         """Spans the findings point at, without repeats."""
         return list(dict.fromkeys(span for f in self.own_findings for span in f["evidence"] or []))
-
-    @property
-    def unfinished(self) -> list[tuple[str, dict[str, Any]]]:
-        """Calls the model asked for in the last run that no tool step answers: tool and arguments."""
-        made = {call.call_id for call in self.calls}
-        last = self.runs[-1]["run_id"] if self.runs else None
-        asked = [item for turn in self.turns if turn["run_id"] == last for item in turn["requested"] or []]
-        answered = {i for turn in self.turns for i in turn["answered_ids"] or []}
-        return [
-            (item["name"], _args(item["arguments"]) or {})
-            for item in asked
-            if item["name"] and item["id"] and item["id"] not in made | answered
-        ]
 
     @property
     def final(self) -> str | None:
@@ -158,11 +147,38 @@ def _batch(source: Source, incidents: Sequence[Row]) -> Iterator[Evidence]:
             findings=findings[incident["incident_id"]],
             task=task_rows[task_id],
             runs=own,
-            calls=[_call(row) for row in calls[task_id]],
+            calls=_with_begun([_call(row) for row in calls[task_id]], own, turns[task_id]),
             turns=turns[task_id],
             told=_told(turns[task_id], raw),
             spans=raw,
         )
+
+
+def _with_begun(calls: list[Call], runs: Sequence[Row], turns: Sequence[Row]) -> list[Call]:
+    """Add what a crashed run asked for last and no tool span answers: a span that never ended is never exported."""
+    made = {call.call_id for call in calls} | {i for turn in turns for i in turn["answered_ids"] or []}
+    found = list(calls)
+    for run in runs:
+        if run["verdict"] != "crashed":
+            continue
+        asked = [turn for turn in turns if turn["run_id"] == run["run_id"] and turn["requested"]]
+        found += [
+            _begun(item, run["run_id"], asked[-1])
+            for item in (asked[-1]["requested"] if asked else [])
+            if item["name"] and item["id"] and item["id"] not in made
+        ]
+    return sorted(found, key=lambda call: (call.started_at, call.span_id))
+
+
+def _begun(item: Mapping[str, Any], run_id: str, turn: Row) -> Call:
+    args = arguments(item["arguments"])
+    return Call(
+        tool=item["name"], args=args or {}, captured=args is not None, result=None, outcome="unknown",
+        disposition="executed", duplicate=None, cause=None, compensated=False, effect_class="unknown",
+        class_source="unknown", key=None, call_id=item["id"], span_id=turn["span_id"], run_id=run_id,
+        started_at=turn["ended_at"] or turn["started_at"], ended_at=None, error_class=None, message=None,
+        decision=None, approved_args=None, on_failure=None, seen=False,
+    )  # fmt: skip
 
 
 def _rows(source: Source, name: str, **params: Any) -> list[Row]:
@@ -223,8 +239,8 @@ def _told(turns: Sequence[Row], spans: Sequence[Row]) -> conversation.Told:
 
 
 def _call(row: Mapping[str, Any]) -> Call:
-    args = _args(row["arguments"])
-    approved = _args(row["decision_arguments"])
+    args = arguments(row["arguments"])
+    approved = arguments(row["decision_arguments"])
     return Call(
         tool=row["tool"],
         args=args or {},
@@ -251,7 +267,8 @@ def _call(row: Mapping[str, Any]) -> Call:
     )
 
 
-def _args(text: str | None) -> dict[str, Any] | None:
+def arguments(text: str | None) -> dict[str, Any] | None:
+    """Recorded arguments as an object; None when they were not captured."""
     if text is None:
         return None
     value = conversation.parsed(text)

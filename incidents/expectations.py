@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from incidents.evidence import Call, Evidence
+from incidents.evidence import Call, Evidence, arguments
 from incidents.notes import Notes
 from incidents.replay.world import canonical
 from incidents.replayed import FOR_GOOD, Scene
@@ -17,6 +17,7 @@ from metrics.conventions import words
 from metrics.settings import MetricsSettings
 
 Json = dict[str, Any]
+HAND_OVER = "hand_over_to_a_person"
 CLAIMS = (
     r"\b(done|completed?|success\w*|all set|on (its|the|their) way|"
     r"(has|have|was|were|is|are) (now |just |already )?(been )?\w+(ed|ent|aid|ade|ut)\b|(i|we)('ve| have)? \w+ed)\b"
@@ -32,6 +33,8 @@ class Expectation:
     reason: str | None = None
     twin: bool = True
     """Whether the group has a twin; a policy fault has none."""
+    messages: tuple[Json, ...] = ()
+    """What was said to the agent after its first input, such as an approval."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Situation:
 
     evidence: Evidence
     scene: Scene
-    tools: Mapping[str, Tool]
+    tools: dict[str, Tool]
     settings: MetricsSettings
     notes: Notes
     subject: Tool | None
@@ -64,7 +67,7 @@ def expect(situation: Situation) -> Expectation:
     if rule is None:
         return Expectation([], f"no checks are known for findings of kind {kind}")
     if situation.subject is None and kind not in ("lost", "runaway_cost"):
-        return Expectation([], "the finding names no tool call that was recorded")
+        return Expectation([], _NO_TOOL.get(kind, "the finding names no tool call that was recorded"))
     found = rule(situation)
     if found.checks:
         found.checks.extend(_should(situation))
@@ -110,8 +113,7 @@ def _waits(situation: Situation, tool: Tool, level: str) -> Json:
 
 def _should(situation: Situation) -> list[Json]:
     distinct = {call.tool + canonical(call.args) for call in situation.calls}
-    unfinished = len(situation.evidence.unfinished)
-    limit = (len(distinct) + unfinished + 3) * _processes(situation) + 4
+    limit = (len(distinct) + 3) * _processes(situation) + 4
     return [check("steps", "budget", "should", max={"tool_calls": limit})]
 
 
@@ -164,6 +166,13 @@ def _retries(situation: Situation) -> Expectation:
     )
 
 
+def _together(situation: Situation) -> Expectation:
+    return Expectation(
+        [],
+        "one task's waits are well by themselves: the fault is that many tasks waited equally long (add jitter)",
+    )
+
+
 def _backoff(situation: Situation) -> Expectation:
     tool = _subject(situation)
     return Expectation(
@@ -203,7 +212,12 @@ def _false_success(situation: Situation) -> Expectation:
     if errors:
         checks.append(check("noretry", "no_retry_of", tool=tool.name, error_types=errors))
     else:
-        checks += [check("key", "safe_retry", tool=tool.name), _bounded(situation, tool, 5)]
+        # what ended unknown can be made certain: by its key, or by a look
+        checks += [
+            done(tool, situation.of(tool)),
+            check("key", "safe_retry", tool=tool.name),
+            _bounded(situation, tool, 5),
+        ]
     return Expectation(checks)
 
 
@@ -238,19 +252,9 @@ def _loop(situation: Situation) -> Expectation:
 def _lost(situation: Situation) -> Expectation:
     """The work comes to an end although the process died."""
     checks = [check("ends", "finished")]
-    number = 0
-    for name, args in dict(situation.evidence.unfinished).items():
-        number += 1
-        tool = situation.tools[name]
-        if tool.writes:
-            checks.append(check(f"next{number}", "effects_per_intent", tool=name, min=1, max=1))
-        else:
-            checks.append(check(f"next{number}", "call_succeeded", tool=name))
-        situation.notes.sure(f"{name} was asked for and never seen to run ({len(args)} arguments)")
-    for name in dict.fromkeys(call.tool for call in situation.calls):
-        number += 1
-        checks.append(done(situation.tools[name], situation.of(situation.tools[name]), f"again{number}"))
-    if number == 0:
+    for number, name in enumerate(dict.fromkeys(call.tool for call in situation.calls), start=1):
+        checks.append(done(situation.tools[name], situation.of(situation.tools[name]), f"done{number}"))
+    if len(checks) == 1:
         return Expectation(
             [], "the run died before it asked for any tool: nothing tells what finishing would mean"
         )
@@ -290,15 +294,13 @@ def _plan(situation: Situation) -> Expectation:
     plan = stated or (rule.on_failure if rule else None)
     if plan == "retry":
         return _retries(situation)
-    if plan == "escalate" and situation.escalations:
+    if plan == "escalate":
         return Expectation(
             [
                 check("tried", "call_made", tool=tool.name),
-                check("handed", "escalated", tools=situation.escalations, expected=True),
+                check("handed", "escalated", tools=_people(situation), expected=True),
             ]
         )
-    if plan == "escalate":
-        return Expectation([], f"the plan of {tool.name} is to hand over, and no recorded tool does that")
     if plan == "dead_letter":
         return Expectation([], f"the plan of {tool.name} is to park, which no recorded tool does")
     return _vanished(situation)
@@ -313,11 +315,11 @@ def _vanished(situation: Situation) -> Expectation:
 
 def _not_compensated(situation: Situation) -> Expectation:
     checks: list[Json] = []
-    for tool in situation.tools.values():
-        if not tool.writes or tool.escalates:
+    for tool in list(situation.tools.values()):
+        if not tool.writes or tool.escalates or tool.compensates:
             continue
         done_calls = [c for c in situation.of(tool) if c.outcome == "ok"]
-        undoer = _undoer(situation, tool)
+        undoer = _undoer(situation, tool, done_calls)
         if done_calls and undoer and not any(call.tool == undoer for call in situation.calls):
             checks.append(check(f"undone{len(checks) + 1}", "compensated", action=tool.name, by=undoer))
             _undo_answers(situation, tool, undoer, done_calls)
@@ -333,10 +335,30 @@ def _not_compensated(situation: Situation) -> Expectation:
     return Expectation(checks)
 
 
-def _undoer(situation: Situation, tool: Tool) -> str | None:
+def _undoer(situation: Situation, tool: Tool, done_calls: Sequence[Call]) -> str | None:
     configured = next((t.name for t in situation.tools.values() if t.compensates == tool.name), None)
     if configured:
         return configured
+    rule = rule_for(situation.settings, tool.name)
+    named = next((name for name in rule.compensated_by if not set(name) & set("*?[")), None) if rule else None
+    if named and done_calls:
+        result = done_calls[-1].result
+        made = [key for key in result if key.lower().endswith("id")] if isinstance(result, Mapping) else []
+        made = [key for key in made if key not in done_calls[-1].args][:1] or list(
+            tool.intent(done_calls[-1].args)
+        )
+        properties = {key: {"type": "string"} for key in made}
+        situation.tools[named] = Tool(
+            name=named,
+            description=f"Undo what {tool.name} did.",
+            parameters={"type": "object", "properties": properties, "required": made},
+            effect="write",
+            intent_args=tuple(made),
+            compensates=tool.name,
+        )
+        situation.notes.sure(f"{named} undoes {tool.name}: configured")
+        situation.notes.ask(f"arguments of {named} (never called): taken as {', '.join(made)}")
+        return named
     inverse = set(words()["inverse_verbs"])
     for other in situation.tools.values():
         if (
@@ -363,40 +385,78 @@ def _undo_answers(situation: Situation, tool: Tool, undoer: str, done_calls: Seq
         )
 
 
+def _people(situation: Situation) -> list[str]:
+    """Tools that bring in a person; where none was recorded the replay offers one, and says so."""
+    if not situation.escalations:
+        tool = Tool(
+            name=HAND_OVER,
+            description="Hand this over to a person, who decides and goes on from here.",
+            parameters={
+                "type": "object",
+                "properties": {"reason": {"type": "string"}},
+                "required": ["reason"],
+            },
+            effect="write",
+            intent_args=("reason",),
+            escalates=True,
+        )
+        situation.tools[HAND_OVER] = tool
+        situation.scene.rules.append({"tool": HAND_OVER, "result": {"ok": True}, "synthesised": True})
+        situation.notes.ask(
+            f"{HAND_OVER}: no recorded tool brings in a person; the replay offers one. What is it called in truth?"
+        )
+    return situation.escalations
+
+
 def _without_approval(situation: Situation) -> Expectation:
     tool = _subject(situation)
-    if not situation.escalations:
-        return Expectation(
-            [], "no recorded tool asks a person; capture tool definitions, or add one to the case"
-        )
-    return Expectation(
-        [
-            check("asked", "escalated", tools=situation.escalations, expected=True, not_effected=tool.name),
-        ],
-        twin=False,
-    )
+    rules = {finding["rule"] for finding in situation.evidence.own_findings}
+    if rules != {"approval.missing"}:
+        return Expectation([], "what the person decided between the calls is not part of a replay")
+    checks = [check("asked", "escalated", tools=_people(situation), expected=True, not_effected=tool.name)]
+    return Expectation(checks, twin=False)
 
 
 def _approved(situation: Situation) -> Expectation:
     tool = _subject(situation)
     approved = next(
-        (
-            call.approved_args
-            for call in situation.evidence.calls
-            if call.tool == tool.name and call.approved_args
-        ),
-        None,
+        (c.approved_args for c in situation.evidence.calls if c.tool == tool.name and c.approved_args), None
     )
+    if approved is None:
+        asked = [
+            arguments(item["arguments"])
+            for turn in situation.evidence.turns
+            for item in turn["requested"] or []
+            if item["name"] == tool.name
+        ]
+        approved = next((args for args in reversed(asked) if args), None)
     if approved is None:
         return Expectation([], "the approved arguments were not captured: set agent_slo.human.arguments")
     intent = tool.intent(approved)
-    situation.scene.rules.append(
-        {"tool": tool.name, "when": intent, "result": {"ok": True}, "synthesised": True}
+    known = any(r["tool"] == tool.name and r.get("when") == intent for r in situation.scene.rules)
+    if not known:
+        situation.scene.rules = [
+            r for r in situation.scene.rules if not (r["tool"] == tool.name and r.get("synthesised"))
+        ]
+        situation.scene.rules.append(
+            {"tool": tool.name, "when": intent, "result": {"ok": True}, "synthesised": True}
+        )
+    situation.notes.infer("the approval a person gave between the runs is replayed as a message")
+    words = f"Approved: call {tool.name} with {canonical(tool.without_key(approved))}."
+    return Expectation(
+        [check("approved", "effect_exists", tool=tool.name, when=intent), done(tool, [])],
+        messages=({"role": "user", "content": words},),
     )
-    return Expectation([check("approved", "effect_exists", tool=tool.name, when=intent), done(tool, [])])
 
 
 def _hung(situation: Situation) -> Expectation:
+    tool = _subject(situation)
+    if any(not call.seen for call in situation.of(tool)):
+        if tool.writes:
+            return _twice(situation)
+        return Expectation(
+            [], f"{tool.name} only reads: that it never came back is mended by calling it again"
+        )
     return Expectation(
         [], "the limit of a call is set by its caller's client, which a replay of the agent does not contain"
     )
@@ -413,6 +473,13 @@ def _subject(situation: Situation) -> Tool:
     return situation.subject
 
 
+_NO_TOOL = {
+    "missed_retry": "the call that failed was a model call, which a replay does not contain",
+    "false_success": "an evaluation or a model call says that it was no success, and neither is part of a replay",
+    "vanished_failure": "the failure was that of a model call, which a replay does not contain",
+    "hung_call": "the call that hung was a model call, which a replay does not contain",
+    "loop": "the run was stopped by its limit of steps without one call that was made again and again",
+}
 _RULES: dict[str, Callable[[Situation], Expectation]] = {
     "duplicate_action": _twice,
     "key_not_honoured": _twice,
@@ -423,7 +490,7 @@ _RULES: dict[str, Callable[[Situation], Expectation]] = {
     "amplification": _retries,
     "missed_retry": _retries,
     "no_backoff": _backoff,
-    "synchronised": _backoff,
+    "synchronised": _together,
     "non_retryable": _permanent,
     "same_args_after_rejection": _permanent,
     "loop": _loop,

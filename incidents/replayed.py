@@ -133,6 +133,11 @@ def _failures(scene: Scene, calls: Sequence[Call], tools: Mapping[str, Tool], no
         fault: Json = {"tool": call.tool, "from_call": seen[place], "times": 1, "span": call.span_id}
         if len(intents[call.tool]) > 1:
             fault["when"] = when
+        if not call.seen:
+            notes.infer(
+                f"{call.tool} was asked for and its span never came: taken as begun when the process died"
+            )
+            continue  # the crash says all of it
         seconds = _seconds(call.started_at, call.ended_at)
         if call.outcome == "unknown":
             fault.update(kind="timeout", effect="applied", delay_s=seconds, message=_message(call))
@@ -184,6 +189,8 @@ def _processes(
     """Runs that ended in the middle become crashes, runs that ended and began anew become deliveries."""
     verdicts = {run["run_id"]: run["verdict"] for run in evidence.runs}
     acted = list(dict.fromkeys(call.run_id for call in calls))
+    if any(not call.captured for call in calls):
+        return  # a draft in any case: without arguments no call can be told from another
     for position, run_id in enumerate(acted[:-1]):
         if verdicts.get(run_id) == "ended":
             scene.deliveries += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from incidents.evidence import Call, Evidence
+from incidents.evidence import Call, Evidence, arguments
 from incidents.notes import Notes
 from metrics.conventions import words
 from metrics.settings import MetricsSettings, ToolRule
@@ -122,7 +122,12 @@ def build(evidence: Evidence, settings: MetricsSettings, notes: Notes) -> dict[s
     called: dict[str, list[Call]] = {}
     for call in evidence.calls:
         called.setdefault(call.tool, []).append(call)
-    asked = dict(evidence.unfinished)
+    asked = {
+        item["name"]: item["arguments"]
+        for turn in evidence.turns
+        for item in turn["requested"] or []
+        if item["name"] and item["name"] not in called and turn["run_id"] is not None
+    }
     names = list(dict.fromkeys([*defined, *called, *asked]))
     if defined:
         notes.sure("tools: as the model was given them")
@@ -134,7 +139,7 @@ def build(evidence: Evidence, settings: MetricsSettings, notes: Notes) -> dict[s
             name,
             defined.get(name),
             called.get(name, []),
-            asked.get(name),
+            arguments(asked.get(name)),
             evidence,
             settings,
             notes,
@@ -187,10 +192,11 @@ def _effect(
     if rule and rule.effect:
         notes.sure(f"effect({name})={rule.effect}: configured")
         return rule.effect
-    if calls and calls[0].effect_class != "unknown":
-        line = f"effect({name})={calls[0].effect_class}: {calls[0].class_source}"
-        (notes.infer if calls[0].class_source == "guessed" else notes.sure)(line)
-        return calls[0].effect_class
+    classed = next((call for call in calls if call.effect_class != "unknown"), None)
+    if classed is not None:
+        line = f"effect({name})={classed.effect_class}: {classed.class_source}"
+        (notes.infer if classed.class_source == "guessed" else notes.sure)(line)
+        return classed.effect_class
     if (defined or {}).get("annotations", {}).get("readOnlyHint") is True:
         notes.infer(f"effect({name})=read: its MCP annotation says so")
         return "read"

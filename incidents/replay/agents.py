@@ -98,8 +98,7 @@ class _Careful:
                 continue
             intent = self._without_key(tool, call["args"])
             plan.setdefault(tool + canonical(intent), (tool, dict(intent)))
-        wanted = [(c["tool"], dict(c["args"])) for c in self._case["observed"].get("unfinished", [])]
-        for tool, args in approved + [(t, a) for t, a in wanted if t in self._tools]:
+        for tool, args in approved:
             plan.setdefault(tool + canonical(args), (tool, args))
         return list(plan.values())
 
@@ -226,6 +225,10 @@ class _Turn:
         return isinstance(self.value, dict) and any(self.value.values())
 
 
+def _answers(messages: Sequence[Message]) -> int:
+    return sum(message.get("role") == "tool" for message in messages)
+
+
 def _turns(messages: Sequence[Message]) -> list[_Turn]:
     asked = {
         call["id"]: call for message in messages for call in message.get("tool_calls") or [] if "id" in call
@@ -270,7 +273,7 @@ class _Once:
         self._calls = list(calls.values())
 
     def act(self, messages: Sequence[Message]) -> Act:
-        turns = len(_turns(messages))
+        turns = _answers(messages)
         if turns >= len(self._calls):
             return Act(final="I tried everything once; I am not sure of the outcome.")
         return Act(tool=self._calls[turns]["tool"], args=self._calls[turns]["args"])
@@ -284,7 +287,7 @@ class _Forever:
         self._call = calls[-1] if calls else None
 
     def act(self, messages: Sequence[Message]) -> Act:
-        if self._call is None or len(_turns(messages)) >= 30:
+        if self._call is None or _answers(messages) >= 30:
             return Act(final="I gave up after thirty tries.")
         return Act(tool=self._call["tool"], args=self._call["args"])
 
@@ -308,7 +311,7 @@ class _HandsOver:
                 self._args.update(check["params"].get("args", {}))
 
     def act(self, messages: Sequence[Message]) -> Act:
-        if self._tool is None or _turns(messages):
+        if self._tool is None or _answers(messages):
             return Act(final="A person will help you with this.")
         return Act(tool=self._tool, args=self._args)
 

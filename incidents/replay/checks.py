@@ -18,8 +18,8 @@ Params = Mapping[str, Any]
 Result = tuple[bool, str]
 DOUBTFUL = frozenset({"timeout", "crash"})
 DENIES = (
-    r"(not|no|never|could ?n[o']t|can ?n[o']t|unable|fail(ed|s)?|pending|unconfirmed|unsure|unclear|"
-    r"don'?t know)"
+    r"\b(not|no|never|could ?n[o']t|can ?n[o']t|unable|fail(ed|s)?|pending|unconfirmed|unsure|unclear|"
+    r"don'?t know)\b"
 )
 """Words by which an answer that sounds like a claim is none."""
 

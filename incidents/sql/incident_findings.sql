@@ -38,6 +38,19 @@ shapes AS (
     GROUP BY f.finding_id, c.tool)
   GROUP BY finding_id
 ),
+-- a call that has no span of its own is named by the finding, and by the model that asked for it
+asked AS (
+  SELECT DISTINCT s.task_id, unnest(s.requested).name AS tool
+  FROM steps s
+  SEMI JOIN faulty f ON f.task_id = s.task_id
+  WHERE len(s.requested) > 0
+),
+named AS (
+  SELECT f.finding_id, min(a.tool) AS tool
+  FROM findings f
+  JOIN asked a ON a.task_id = f.task_id AND starts_with(f.detail, a.tool || ': ')
+  GROUP BY f.finding_id
+),
 crashed AS (
   SELECT DISTINCT task_id FROM runs WHERE verdict = 'crashed'
 ),
@@ -56,7 +69,7 @@ parts AS (
     f.finding_id, f.task_id, f.kind, f.severity, f.rule,
     coalesce(t.agent, '') AS agent,
     f.kind || coalesce('.' || CASE WHEN f.kind = 'duplicate_action' THEN o.cause END, '') AS mode,
-    coalesce(o.tool, '') AS tool,
+    coalesce(o.tool, n.tool, '') AS tool,
     CASE
       WHEN o.bad_outcome = 'unknown' THEN 'timeout'
       WHEN o.bad_outcome IS NOT NULL THEN 'error'
@@ -70,6 +83,7 @@ parts AS (
   FROM findings f
   JOIN tasks t USING (task_id)
   LEFT JOIN told o USING (finding_id)
+  LEFT JOIN named n USING (finding_id)
   LEFT JOIN shapes s USING (finding_id)
   LEFT JOIN crashed c USING (task_id)
   LEFT JOIN captured p USING (task_id)
