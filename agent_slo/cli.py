@@ -23,6 +23,8 @@ COMMANDS = {
     "report": ("report", "report"),
     "tasks": ("tasks", "tasks"),
     "task": ("task", "task"),
+    "incidents": ("incidents", "incidents"),
+    "incident": ("incidents", "incident"),
     "export": ("export", "export_cases"),
     "query": ("query", "query"),
     "slo": ("slo", "slo"),

@@ -35,7 +35,10 @@ CAPTURE = (
     "switch on content capture in the agent's instrumentation "
     "(for most OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)"
 )
-_NO_CONTROL = "no control could be made: it needs a limit in policies.approvals and the amount in the words of the request"
+_NO_CONTROL = (
+    "no control could be made: it needs a limit in policies.approvals and the amount "
+    "in the words of the request"
+)
 # What is never redacted: ids, hashes and words of ours.
 _EXEMPT = frozenset(
     {"schema", "schema_version", "case_id", "revision", "content_hash", "set", "role", "split", "split_group", "review",

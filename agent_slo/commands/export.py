@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
+from agent_slo.commands.incidents import require_grouped
 from agent_slo.errors import CommandError
 from agent_slo.options import Place, common, since_option
 from agent_slo.output import print_json, say
-from agent_slo.reading import has_view, reading, require_derived
+from agent_slo.reading import reading
 from incidents.bundle import Choice, ExportError, Written, check_folder, export
 from incidents.targets import TARGETS
 
@@ -67,11 +68,7 @@ def export_cases(
     try:
         check_folder(out, place.data, force)
         with reading(place.data) as reader:
-            require_derived(reader, place.data)
-            if not has_view(reader, "incident_findings"):
-                raise CommandError(
-                    f"{place.data}: incidents are not grouped yet; run `agent-slo rederive --data {place.data}` once"
-                )
+            require_grouped(reader, place.data)
             written = export(reader, settings, out, choice, installed("agent-slo"))
     except ExportError as error:
         raise CommandError(str(error)) from error
