@@ -30,7 +30,7 @@ Action = Callable[[duckdb.DuckDBPyConnection, Mapping[str, Any]], Mapping[str, A
 """Does it, or raises ValueError with a line for the operator. Arguments and answer are plain JSON values."""
 
 LOG = """
-CREATE TABLE IF NOT EXISTS core.operator_log (at TIMESTAMP, action VARCHAR, arguments VARCHAR, answer VARCHAR)
+CREATE TABLE IF NOT EXISTS core.operator_log (acted_at TIMESTAMP, action VARCHAR, arguments VARCHAR, answer VARCHAR)
 """
 
 

@@ -10,10 +10,12 @@ from datetime import datetime
 
 import duckdb
 
+from agent_slo.actions import LOG
 from agent_slo.config import Config
 from collector.store import Store
 from incidents import grouping
 from metrics.alerts.engine import AlertEngine
+from metrics.alerts.tables import create_tables
 from metrics.slo.counters import CounterRow, advance, read_counters, write_counters
 from metrics.slo.evaluate import evaluate, firing_now, split_objectives, write_status
 from metrics.slo.exposition import exposition
@@ -66,6 +68,9 @@ class Evaluation:
                 write_status(con, rows)
                 every = split_objectives(self._objectives, rows)
                 self._history(con, every, as_of, changed)
+                if first:
+                    con.execute(LOG)
+                    create_tables(con)
                 if self.engine is not None:
                     counters = advance(con, read_counters(con), every, as_of)
                     write_counters(con, counters)

@@ -20,7 +20,7 @@ from metrics.alerts.message import Event, Message, TaskLink, stamp
 from metrics.alerts.settings import AlertSettings, Target
 from metrics.alerts.signal import Signal
 from metrics.alerts.silences import Quiet, configured, covering, operators_silences
-from metrics.alerts.tables import TABLES, alert_of, alert_row, create, rows_of, write_alerts
+from metrics.alerts.tables import alert_of, alert_row, create_tables, rows_of, write_alerts
 from metrics.alerts.words import length
 from metrics.settings import MaintenanceWindow
 from metrics.slo.evaluate import split_objectives
@@ -61,8 +61,7 @@ class AlertEngine:
 
     def migrate(self, con: duckdb.DuckDBPyConnection) -> None:
         """Create the tables where they are missing."""
-        for name in TABLES:
-            create(con, name)
+        create_tables(con)
 
     # -- evaluation -------------------------------------------------------------------------------
 

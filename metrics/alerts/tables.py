@@ -25,6 +25,12 @@ def create(con: duckdb.DuckDBPyConnection, name: str) -> None:
     con.execute(ddl(name))
 
 
+def create_tables(con: duckdb.DuckDBPyConnection) -> None:
+    """Create all tables of alerts that do not exist."""
+    for name in TABLES:
+        create(con, name)
+
+
 def rows_of(con: duckdb.DuckDBPyConnection, name: str) -> list[dict[str, Any]]:
     """All rows of `core.<name>` as dicts; none before it exists."""
     try:

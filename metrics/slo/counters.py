@@ -40,7 +40,7 @@ class CounterRow:
         return self.slo, self.objective
 
 
-def read_counters(con: duckdb.DuckDBPyConnection, table: str = "core.slo_counters") -> dict[Key, CounterRow]:
+def read_counters(con: duckdb.DuckDBPyConnection, table: str = "core._slo_counters") -> dict[Key, CounterRow]:
     """The counters as last written; empty before the first time."""
     try:
         found = con.execute(
@@ -111,7 +111,7 @@ def _grown(
 
 
 def write_counters(
-    con: duckdb.DuckDBPyConnection, rows: Sequence[CounterRow], target: str = "core.slo_counters"
+    con: duckdb.DuckDBPyConnection, rows: Sequence[CounterRow], target: str = "core._slo_counters"
 ) -> None:
     """Replace the content of `target` by `rows` in one transaction of its own (creating the table)."""
     replace_rows(con, "slo_counters", target, CounterRow, rows)
