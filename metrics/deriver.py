@@ -136,6 +136,11 @@ class Deriver:
                 )
             if model.name == "retry_meetings":
                 con.execute("CREATE OR REPLACE TEMP TABLE met_moments AS SELECT * FROM retry_moments LIMIT 0")
+            elif model.name == "baselines":
+                con.execute(
+                    "CREATE OR REPLACE TEMP TABLE known_baselines AS "
+                    "SELECT series, day, n, value FROM core.baselines LIMIT 0"
+                )
             self._make(model)
             if model.kept:
                 described = con.execute(f"DESCRIBE {model.name}").fetchall()
@@ -161,6 +166,8 @@ class Deriver:
                 "_join_keys",
                 "_traces",
                 "_trace_tasks",
+                "_recheck",
+                "baselines",
                 "task_aliases",
                 "sli_hourly",
                 "model_prices",
@@ -187,8 +194,21 @@ class Deriver:
             return PassReport(0, 0, 0, time.perf_counter() - started, upto)
         self._derive()
         self._keep(moment, upto)
-        seconds = time.perf_counter() - started
-        return PassReport(self._count("touched_spans"), traces, self._count("tasks"), seconds, upto)
+        spans, tasks = self._count("touched_spans"), self._count("tasks")
+        if self._count("core._recheck"):
+            tasks += self._decide_again(moment, upto)
+        return PassReport(spans, traces, tasks, time.perf_counter() - started, upto)
+
+    def _decide_again(self, moment: datetime, upto: int) -> int:
+        """Decide the tasks whose verdict hangs on what this pass changed elsewhere; return how many.
+
+        What they are decided by (their calls, their costs) does not change with it, so one round is enough.
+        """
+        self._con.execute("DELETE FROM new_traces")
+        self._con.execute(pass_sql("due"))
+        self._derive()
+        self._keep(moment, upto)
+        return self._count("tasks")
 
     def catch_up(
         self, as_of: datetime | None = None, progress: Callable[[PassReport], None] | None = None
@@ -286,6 +306,8 @@ class Deriver:
                 self._con.execute(pass_sql("recall"))
             elif model.name == "retry_meetings":
                 self._con.execute(pass_sql("meet"))
+            elif model.name == "baselines":
+                self._con.execute(pass_sql("baselines"))
             self._make(model)
             if model.name == until:
                 return
@@ -317,6 +339,9 @@ class Deriver:
         low, high, known = con.execute(
             "SELECT min(first_ns), max(last_ns), count(*) FROM old_traces"
         ).fetchall()[0]
+        if self._count("stale_baselines"):
+            con.execute(pass_sql("mark_stale"))
+        con.execute(pass_sql("peers"))
         con.execute(pass_sql("bounds"))
         with _transaction(con):
             for model in models():
@@ -340,6 +365,7 @@ class Deriver:
                     con.execute(f"INSERT INTO core.{model.name} BY NAME SELECT * FROM {model.name}")
             con.execute(pass_sql("hours"))
             con.execute(pass_sql("keep_index"))
+            con.execute(pass_sql("keep_baselines"))
             self._mark(moment, upto)
 
 

@@ -139,6 +139,7 @@ def _detector_limits(limits: Detectors) -> tuple[str, str, list[tuple[Any, ...]]
         "settle_s": ("DOUBLE", limits.settle_within.total_seconds()),
         "failures_alike": ("INTEGER", limits.dead_letter_after),
         "hung_multiple": ("DOUBLE", limits.hung_multiple),
+        "hung_floor_s": ("DOUBLE", limits.hung_floor.total_seconds()),
         "runaway_multiple": ("DOUBLE", limits.runaway_multiple),
         "baseline_days": ("INTEGER", limits.baseline.days),
         "baseline_calls": ("INTEGER", limits.baseline.calls),

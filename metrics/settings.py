@@ -178,7 +178,8 @@ class Detectors(Section):
     """Thresholds of the detectors.
 
     `settle_within`: how long a side effect may stay uncertain; `dead_letter_after`: failures alike in a row that mean
-    that nobody will try again; `hung_multiple`: times the usual p99 of the tool; `runaway_multiple`: times the usual
+    that nobody will try again; `hung_multiple`: times the usual p99 of the tool, and never less than `hung_floor`;
+    `runaway_multiple`: times the usual
     median cost of the task type.
     """
 
@@ -187,6 +188,7 @@ class Detectors(Section):
     settle_within: Duration = timedelta(hours=24)
     dead_letter_after: int = Field(default=3, ge=2)
     hung_multiple: float = Field(default=10, gt=1)
+    hung_floor: Duration = timedelta(seconds=10)
     runaway_multiple: float = Field(default=10, gt=1)
     baseline: BaselineRule = BaselineRule()
 

@@ -1,5 +1,5 @@
 -- Grain: one row per ended task whose end hides a failure: false success, or a failure that vanished.
--- Inputs: tasks, task_runs, run_facts, executions, actions, uncertain, tool_calls, evaluation_labels.
+-- Inputs: tasks, task_runs, run_facts, executions, actions, uncertain, tool_calls.
 -- A claim is what the sender states. A clean end with a cut-off answer counts as one: whoever reads it takes it for done.
 WITH last_run AS (
   SELECT t.task_id, r.*
@@ -12,10 +12,10 @@ ended AS (
   SELECT
     t.task_id, t.outcome, t.claimed,
     coalesce(t.claimed = 'success', false) OR (t.rule = 'task.stated' AND t.outcome = 'completed') AS claims,
-    t.rule = 'task.evaluated' AND t.outcome = 'failed' AS checked_bad,
+    t.evaluated,
     l.root_ended AND NOT l.root_error AS clean_root,
     l.run_id, l.root_span_id, l.last_model_span_id, l.last_model_finish, l.last_model_error, l.last_model_empty, l.last_model_output,
-    l.agent_error_span_id, l.evaluation
+    l.agent_error_span_id
   FROM tasks t
   JOIN last_run l USING (task_id)
   WHERE t.outcome NOT IN ('running', 'waiting_human', 'lost')
@@ -43,7 +43,7 @@ false_success AS (
   WHERE e.claims
   UNION ALL
   SELECT task_id, 2, 'false_success.check_says_no', 'claimed success, but its check says no', [root_span_id]
-  FROM ended WHERE claims AND (checked_bad OR evaluation IN (SELECT word FROM evaluation_labels WHERE label = 'fail'))
+  FROM ended WHERE claims AND evaluated = 'fail'
   UNION ALL
   SELECT task_id, 3, 'false_success.part_failed', 'claimed success, but an agent or the last model call failed',
     [coalesce(agent_error_span_id, last_model_span_id), root_span_id]

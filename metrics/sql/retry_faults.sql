@@ -83,7 +83,7 @@ faults AS (
       WHERE i.task_id = x.task_id AND i.decided_at > make_timestamp(y.last_ns // 1000) AND i.decided_at <= make_timestamp(x.start_ns // 1000))
   UNION ALL
   SELECT m.task_id, m.chain_id, 'synchronised', 'retry.synchronised', m.place, m.span_id, NULL,
-    m.tool || ': ' || m.tasks || ' tasks tried again within the same second'
+    m.tool || ': ' || d.synchronised_tasks || ' or more tasks tried again within the same second'
   FROM retry_meetings m, detector_limits d
   WHERE m.tasks >= d.synchronised_tasks
 )

@@ -24,8 +24,9 @@ tools AS (
   SELECT
     w.*,
     w.is_interrupt
-      OR (w.results_captured AND w.result IS NULL AND w.status <> 'error')
-      OR (NOT w.results_captured AND w.result IS NULL AND w.status <> 'error' AND w.start_ns >= m.last_ns)
+      -- a preview or a cached answer that says so is no call waiting for anyone
+      OR (w.disposition_stated IS NULL AND w.results_captured AND w.result IS NULL AND w.status <> 'error')
+      OR (w.disposition_stated IS NULL AND NOT w.results_captured AND w.result IS NULL AND w.status <> 'error' AND w.start_ns >= m.last_ns)
       OR says_pause(w.result) AS is_half,
     w.is_interrupt OR says_pause(w.result) AS says_pause
   FROM work w

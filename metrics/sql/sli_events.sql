@@ -1,5 +1,7 @@
--- Grain: one row per SLI and subject (a task, or an attempt): what objectives count.
--- Inputs: tasks, attempts.
+-- Grain: one row per SLI and subject (a task, or something in it): what objectives count.
+-- Inputs: tasks, attempts, uncertain, retry_chains, retry_faults, claims, dead_letters, saga, plans, time_limits, run_verdicts,
+--   task_runs; variable as_of.
+-- No row for `availability`: without service hours or caller spans it is unknown.
 -- Event time is the moment the verdict became due. For latency, active_latency and cost, `good` means measured: the
 -- objective holds `value` against its own cut; `bad` is bad whatever the cut.
 WITH judged AS (
@@ -32,7 +34,59 @@ per_task AS (
   UNION ALL
   SELECT 'lost_task', *, CASE WHEN outcome = 'lost' OR ended_at > deadline_at THEN 'bad' ELSE 'good' END, NULL FROM judged
   UNION ALL
-  SELECT 'dead_letter', *, CASE WHEN outcome = 'dead_letter' THEN 'bad' ELSE 'good' END, NULL FROM judged
+  SELECT 'dead_letter', *, CASE WHEN task_id IN (SELECT task_id FROM dead_letters) THEN 'bad' ELSE 'good' END, NULL FROM judged
+  UNION ALL
+  -- claims that nobody verified are left out and counted: their share is the coverage
+  SELECT 'false_success', *,
+    CASE
+      WHEN task_id IN (SELECT task_id FROM claims WHERE kind = 'false_success') THEN 'bad'
+      WHEN evaluated = 'pass' THEN 'good'
+      ELSE 'excluded'
+    END, NULL
+  FROM judged
+  WHERE claimed = 'success' OR task_id IN (SELECT task_id FROM claims WHERE kind = 'false_success')
+  UNION ALL
+  SELECT 'compensation', j.*, CASE WHEN s.undone = s.effects THEN 'good' ELSE 'bad' END, s.effects - s.undone
+  FROM judged j
+  JOIN saga s USING (task_id)
+),
+-- what is counted below the task: attempts, chains of tries, calls, runs
+per_subject AS (
+  SELECT 'duplicate_action' AS sli, task_id, attempt_id AS subject_id, started_at AS event_time,
+    CASE WHEN duplicate = 'unprotected' THEN 'bad' ELSE 'good' END AS verdict, NULL::DOUBLE AS value, true AS in_maintenance
+  FROM attempts
+  WHERE action_id IS NOT NULL
+  UNION ALL
+  SELECT 'uncertain_outcome', task_id, attempt_id, due_at, CASE WHEN settled_at <= due_at THEN 'good' ELSE 'bad' END,
+    epoch(settled_at) - last_ns / 1e9, true
+  FROM uncertain
+  WHERE due_at <= getvariable('as_of')
+  UNION ALL
+  SELECT 'retry_discipline', c.task_id, c.chain_id, j.decided_at,
+    CASE WHEN c.chain_id IN (SELECT chain_id FROM retry_faults) THEN 'bad' ELSE 'good' END, c.tries, false
+  FROM retry_chains c
+  JOIN judged j USING (task_id)
+  WHERE c.place = 1 AND (c.tries > 1 OR c.chain_id IN (SELECT chain_id FROM retry_faults))
+  UNION ALL
+  SELECT 'time_limit', l.task_id, l.subject, l.ended_at, CASE WHEN l.over THEN 'bad' ELSE 'good' END, l.took_s, false
+  FROM time_limits l
+  -- what is usual is no limit that anyone set
+  WHERE l.role = 'tool' AND l.limit_s IS NOT NULL AND l.rule <> 'time_limit.baseline'
+  UNION ALL
+  SELECT 'failure_plan', p.task_id, p.chain_id, j.decided_at, CASE WHEN p.kept THEN 'good' ELSE 'bad' END, NULL, false
+  FROM plans p
+  JOIN judged j USING (task_id)
+  UNION ALL
+  -- value: seconds from the crash to the next sign of progress
+  SELECT 'recovery', j.task_id, r.run_id, j.decided_at,
+    CASE WHEN bool_or(n.verdict = 'ended') THEN 'good' ELSE 'bad' END, min(n.start_ns - r.last_ns) / 1e9, false
+  FROM run_verdicts r
+  JOIN task_runs t USING (run_id)
+  JOIN judged j USING (task_id)
+  LEFT JOIN task_runs m ON m.task_id = t.task_id AND m.position > t.position
+  LEFT JOIN run_verdicts n ON n.run_id = m.run_id
+  WHERE r.verdict = 'crashed'
+  GROUP BY j.task_id, r.run_id, j.decided_at
 )
 SELECT
   sli, task_id, task_id AS subject_id,
@@ -42,6 +96,7 @@ SELECT
   value, agent, task_type, service, environment, app_version,
   CASE
     WHEN excluded_reason IS NOT NULL AND NOT (sli = 'lost_task' AND excluded_reason = 'maintenance') THEN excluded_reason
+    WHEN verdict = 'excluded' AND sli = 'false_success' THEN 'claim_not_verified'
     WHEN verdict = 'excluded' THEN 'cancelled_by_user_in_time'
   END AS excluded_reason,
   verdict <> 'unknown' AS settled,
@@ -49,16 +104,12 @@ SELECT
 FROM per_task
 UNION ALL
 SELECT
-  'duplicate_action', a.task_id, a.attempt_id, a.started_at,
-  CASE
-    WHEN t.excluded_reason IS NOT NULL AND t.excluded_reason <> 'maintenance' THEN 'excluded'
-    WHEN a.duplicate = 'unprotected' THEN 'bad'
-    ELSE 'good'
-  END,
-  NULL, t.agent, t.task_type, t.service, t.environment, t.app_version,
-  CASE WHEN t.excluded_reason <> 'maintenance' THEN t.excluded_reason END,
+  s.sli, s.task_id, s.subject_id, s.event_time,
+  -- a maintenance window excuses slowness and failure, not what was done twice or what nobody knows
+  CASE WHEN t.excluded_reason IS NULL OR (s.in_maintenance AND t.excluded_reason = 'maintenance') THEN s.verdict ELSE 'excluded' END,
+  s.value, t.agent, t.task_type, t.service, t.environment, t.app_version,
+  CASE WHEN NOT (s.in_maintenance AND t.excluded_reason = 'maintenance') THEN t.excluded_reason END,
   true,
   NULL
-FROM attempts a
+FROM per_subject s
 JOIN tasks t USING (task_id)
-WHERE a.action_id IS NOT NULL

@@ -1,6 +1,6 @@
 -- Grain: one row per task, with its outcome.
--- Inputs: run_verdicts, task_runs, usage, steps, attempts, executions, actions, interventions, evaluation_labels, excluded_environments,
---   maintenance_windows, kept_revisions; variable as_of.
+-- Inputs: run_verdicts, task_runs, usage, steps, attempts, executions, actions, interventions, uncertain, evaluation_labels,
+--   excluded_environments, maintenance_windows, kept_revisions; variable as_of.
 -- Evidence in order of strength: stated, evaluated, inferred. Nothing is completed by inference while anything speaks
 -- against it; what is not known is unknown.
 WITH members AS (
@@ -115,6 +115,10 @@ humans AS (
   FROM interventions
   GROUP BY task_id
 ),
+-- the moment at which a side effect that ended unknown has been open for too long
+unsettled AS (
+  SELECT task_id, min(due_at) AS due_at FROM uncertain WHERE due_at > getvariable('as_of') GROUP BY task_id
+),
 timed AS (
   SELECT
     w.*, l.run_id AS last_run_id, l.verdict, l.root_ended, l.rule AS run_rule, l.evidence AS run_evidence, l.answered, l.ended_at AS run_ended_at,
@@ -219,7 +223,8 @@ SELECT
     CASE
       WHEN e.outcome = 'running' AND e.deadline_at > getvariable('as_of') THEN e.deadline_at
       WHEN e.outcome = 'waiting_human' AND e.human_deadline_s IS NOT NULL THEN e.run_ended_at + to_seconds(e.human_deadline_s)
-    END
+    END,
+    y.due_at
   ) AS next_due_at,
   false AS frozen,
   (coalesce(c.extra_spans, 0) + greatest(coalesce(c.tool_steps, 0) - coalesce(a.attempts, 0), 0))::BIGINT AS telemetry_duplicates,
@@ -237,10 +242,12 @@ SELECT
   e.rule,
   list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.unreported_span_id, e.handed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
   e.deadline_at,
-  e.had_trouble
+  e.had_trouble,
+  e.evaluated
 FROM ended e
 LEFT JOIN spent u USING (task_id)
 LEFT JOIN calls c USING (task_id)
 LEFT JOIN attempted a USING (task_id)
 LEFT JOIN humans h USING (task_id)
 LEFT JOIN kept_revisions k USING (task_id)
+LEFT JOIN unsettled y USING (task_id)

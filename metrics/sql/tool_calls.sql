@@ -1,9 +1,10 @@
 -- Grain: one row per executed call of a tool or of a model: how it ended, and what its error says of trying again.
 -- Inputs: executions, steps, task_runs.
 -- `same`: what makes two calls the same call. Model calls have no arguments of their own: they are the same by agent.
+-- `series`: what their usual time is measured by.
 WITH calls AS (
   SELECT
-    e.task_id, e.intent, e.run_id, e.trace_id, e.span_id, 'tool' AS role, e.tool AS name,
+    e.task_id, e.intent, e.run_id, e.trace_id, e.span_id, 'tool' AS role, e.tool AS name, 'tool:' || e.tool AS series,
     coalesce(e.args_key, e.call_id, e.attempt_id) AS same,
     e.effect_class, e.is_side_effect, e.call_id, e.idempotency_key, e.attempt_no, e.outcome, e.error_class, e.words,
     e.start_ns, e.last_ns, e.end_ns IS NOT NULL AS ended, e.limit_s, e.plan, e.max_attempts,
@@ -12,7 +13,7 @@ WITH calls AS (
   WHERE e.disposition = 'executed'
   UNION ALL BY NAME
   SELECT
-    t.task_id, t.intent, s.run_id, s.trace_id, s.span_id, 'model' AS role, coalesce(s.agent, '') AS name,
+    t.task_id, t.intent, s.run_id, s.trace_id, s.span_id, 'model' AS role, coalesce(s.agent, '') AS name, 'model:' || s.model AS series,
     'model' AS same,
     'read' AS effect_class, false AS is_side_effect, NULL::VARCHAR AS call_id, NULL::VARCHAR AS idempotency_key, s.attempt_no,
     CASE WHEN s.status = 'error' AND NOT s.is_interrupt THEN 'refused' ELSE 'ok' END AS outcome,
@@ -26,7 +27,7 @@ WITH calls AS (
   UNION ALL BY NAME
   -- a call outside of every run that names the task: the report of the work to whoever asked for it
   SELECT
-    s.task_id_stated AS task_id, 0 AS intent, NULL::VARCHAR AS run_id, s.trace_id, s.span_id, 'report' AS role, s.name,
+    s.task_id_stated AS task_id, 0 AS intent, NULL::VARCHAR AS run_id, s.trace_id, s.span_id, 'report' AS role, s.name, NULL::VARCHAR AS series,
     'report' AS same,
     'read' AS effect_class, false AS is_side_effect, NULL::VARCHAR AS call_id, NULL::VARCHAR AS idempotency_key, s.attempt_no,
     CASE WHEN s.status = 'error' THEN 'refused' ELSE 'ok' END AS outcome,

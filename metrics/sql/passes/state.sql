@@ -4,6 +4,8 @@ CREATE TABLE IF NOT EXISTS core._layout (name VARCHAR, signature VARCHAR);
 CREATE TABLE IF NOT EXISTS core._join_keys (key UBIGINT, trace_id VARCHAR);
 CREATE TABLE IF NOT EXISTS core._traces (trace_id VARCHAR, first_ns BIGINT, last_ns BIGINT);
 CREATE TABLE IF NOT EXISTS core._trace_tasks (trace_id VARCHAR, task_id VARCHAR);
+CREATE TABLE IF NOT EXISTS core._recheck (task_id VARCHAR);
+CREATE TABLE IF NOT EXISTS core.baselines (series VARCHAR, day DATE, n BIGINT, value DOUBLE, stale BOOLEAN);
 CREATE TABLE IF NOT EXISTS core.task_aliases (alias VARCHAR, task_id VARCHAR);
 CREATE TABLE IF NOT EXISTS core.model_prices (
   provider VARCHAR, model VARCHAR, valid_from TIMESTAMP, valid_to TIMESTAMP,
