@@ -15,6 +15,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from collector.redaction.detectors import PLACEHOLDER
+
 # Envelopes around the real arguments: all keys of the object are in the set, and the payload is under the first.
 _ENVELOPES: tuple[tuple[str, frozenset[str]], ...] = (
     ("kwargs", frozenset({"kwargs", "args", "sanitize_inputs_outputs"})),
@@ -62,7 +64,7 @@ def unwrapped(value: Any) -> Any:
             continue
         if isinstance(value, dict):
             for payload, keys in _ENVELOPES:
-                if payload in value and len(value) > 1 and set(value) <= keys and not value.get("args"):
+                if _holds(value, payload, keys):
                     value = value[payload]
                     break
             else:
@@ -70,6 +72,12 @@ def unwrapped(value: Any) -> Any:
             continue
         return value
     return value
+
+
+def _holds(value: dict[str, Any], payload: str, keys: frozenset[str]) -> bool:
+    """Whether an object is an envelope; `kwargs` alone is one, since no caller names an argument so."""
+    alone = payload == "kwargs" and isinstance(value.get(payload), dict)
+    return payload in value and (len(value) > 1 or alone) and set(value) <= keys and not value.get("args")
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
@@ -128,7 +136,8 @@ def without(text: str | None, names: frozenset[str]) -> str | None:
 
 
 _MOMENTS = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b1\d{9,18}(?:\.\d+)?\b"
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+    r"|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b1\d{9,18}(?:\.\d+)?\b"
 )
 _NAMED = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_.-]*|\b[a-z]{2,5}_[A-Za-z0-9]{6,}\b")
 _ID_KEY = re.compile(
@@ -148,7 +157,7 @@ def entities(result: str | None, arguments: str | None) -> list[str]:
     asked = leaves(arguments)
     known = {word for leaf in asked for word in _NAMED.findall(leaf)}
     found = {word: None for word in _named_by_key(parse(result)) if word not in asked}
-    for word in _NAMED.findall(_MOMENTS.sub(" ", result)):
+    for word in _NAMED.findall(_MOMENTS.sub(" ", PLACEHOLDER.sub(" ", result))):
         plain = _WHOLE_FLOAT.sub(r"\1", word.strip("-_.")) or word
         if plain not in known and not any(len(part) > 1 and part in plain for part in known):
             found[plain] = None

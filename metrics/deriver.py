@@ -19,7 +19,7 @@ from typing import Protocol
 import duckdb
 
 from metrics import functions, rules
-from metrics.conventions import compile_families, shipped
+from metrics.conventions import Compiled, compile_families, shipped
 from metrics.manifest import Model, filled, models, pass_sql
 from metrics.settings import MetricsSettings
 
@@ -82,10 +82,8 @@ class Deriver:
         self._prices = prices
         self._sources = sources or (lambda seq: ["spans"])
         self._pass_spans = pass_spans
-        self._compiled = compile_families(
-            shipped(), self._settings.conventions.aliases, self._settings.conventions.roles
-        )
-        self._sql = {model.name: filled(model, self._compiled) for model in models()}
+        self._compiled: dict[frozenset[str] | None, Compiled] = {}
+        self._sql = {model.name: filled(model, self._conventions(None)) for model in models()}
         self._rebuilding = False
         functions.register(con)
         rules.fill(con, self._settings)
@@ -276,8 +274,19 @@ class Deriver:
             [upto, moment, _naive(None)],
         )
 
+    def _conventions(self, only: frozenset[str] | None) -> Compiled:
+        """Return the SQL pieces for the families whose spans a pass reads (all when None)."""
+        if only not in self._compiled:
+            stated = self._settings.conventions
+            self._compiled[only] = compile_families(shipped(), stated.aliases, stated.roles, only)
+        return self._compiled[only]
+
     def _make(self, model: Model) -> None:
-        self._con.execute(f"CREATE OR REPLACE TEMP TABLE {model.name} AS\n{self._sql[model.name]}")
+        sql = self._sql[model.name]
+        if model.name == "fields":
+            found = self._con.execute("SELECT DISTINCT emitter FROM deliveries").fetchall()
+            sql = filled(model, self._conventions(frozenset(emitter for (emitter,) in found)))
+        self._con.execute(f"CREATE OR REPLACE TEMP TABLE {model.name} AS\n{sql}")
 
     def _take_new(self) -> tuple[int, int]:
         """Fill `new_traces` with the traces of the next spans; return the watermark before and after."""

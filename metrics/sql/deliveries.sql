@@ -1,5 +1,5 @@
 -- Grain: one row per (trace_id, span_id): of several deliveries the one that counts.
--- Inputs: touched_spans (the raw rows of every trace that has a new span).
+-- Inputs: touched_spans (the raw rows of every trace that has a new span); the emitter is compiled from metrics/conventions/*.yaml.
 -- The one with an end, then the latest end, then the most attributes, then the smallest content hash: never arrival
 -- order, so that a re-delivery in any order changes nothing. Hashing costs, so it is done only where there is a choice.
 WITH counted AS (
@@ -19,4 +19,4 @@ ranked AS (
     ) AS choice
   FROM counted
 )
-SELECT * EXCLUDE (choice) FROM ranked WHERE choice = 1
+SELECT * EXCLUDE (choice), {{emitter}} AS emitter FROM ranked WHERE choice = 1

@@ -4,7 +4,6 @@
 WITH extracted AS (
   SELECT
     *,
-    {{emitter}} AS emitter,
     json_extract_string(attributes, {{attribute_paths}}) AS k,
     json_extract_string(resource, {{resource_paths}}) AS r
   FROM deliveries

@@ -90,6 +90,7 @@ whole AS (
     any_value(trace_id) AS trace_id,
     min(start_ns) AS start_ns,
     max(last_ns) AS last_ns,
+    arg_max(span_id, (last_ns, span_id)) AS last_span_id,
     arg_min(service, (start_ns, span_id)) FILTER (WHERE service IS NOT NULL) AS service,
     arg_min(environment, (start_ns, span_id)) FILTER (WHERE environment IS NOT NULL) AS environment,
     arg_min(app_version, (start_ns, span_id)) FILTER (WHERE app_version IS NOT NULL) AS app_version,

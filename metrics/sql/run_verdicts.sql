@@ -23,6 +23,7 @@ WITH judged AS (
       WHEN last_model_finish = 'error' THEN 'failed'
       WHEN len(pending) > 0 AND answer_says_pause THEN 'paused'
       WHEN has_agent_root AND (len(pending) > 0 OR len(halves) > 0) AND root_output IS NULL THEN 'paused'
+      WHEN asked_for_a_tool THEN 'paused'
       WHEN last_model_empty THEN 'aborted'
       ELSE 'ended'
     END AS verdict,
@@ -40,17 +41,26 @@ WITH judged AS (
       WHEN len(pending) > 0 AND answer_says_pause THEN 'run.paused.answer_says_so'
       WHEN has_agent_root AND len(pending) > 0 AND root_output IS NULL THEN 'run.paused.call_left_open'
       WHEN has_agent_root AND len(halves) > 0 AND root_output IS NULL THEN 'run.paused.call_without_result'
+      WHEN asked_for_a_tool THEN 'run.paused.asked_for_a_tool'
       WHEN last_model_empty THEN 'run.aborted.empty_model_call'
       ELSE 'run.ended'
     END AS rule
   FROM (
-    SELECT *, last_model_error AND coalesce(last_tool_ns, 0) < last_model_start_ns AS ends_on_error FROM run_facts
+    SELECT
+      *,
+      last_model_error AND coalesce(last_tool_ns, 0) < last_model_start_ns AS ends_on_error,
+      -- without content the call itself is not seen, only that the last word of the model was to ask for one
+      coalesce(has_agent_root AND last_model_finish = 'tools' AND coalesce(last_tool_ns, 0) < last_model_start_ns AND root_output IS NULL, false)
+        AS asked_for_a_tool
+    FROM run_facts
   )
 )
 SELECT
   *,
   CASE WHEN verdict = 'paused' OR NOT root_ended THEN list_distinct(list_concat(deferred, halves, pending)) ELSE [] END AS open_calls,
-  list_filter(list_concat([root_span_id, last_model_span_id, agent_error_span_id], half_span_ids), lambda s: s IS NOT NULL) AS evidence,
+  list_filter(
+    list_concat([root_span_id, last_model_span_id, agent_error_span_id, CASE WHEN coalesce(root_span_id, last_model_span_id) IS NULL THEN last_span_id END], half_span_ids),
+    lambda s: s IS NOT NULL) AS evidence,
   make_timestamp(start_ns // 1000) AS started_at,
   CASE WHEN root_ended THEN make_timestamp(root_end_ns // 1000) END AS ended_at,
   make_timestamp(last_ns // 1000) AS last_seen_at,

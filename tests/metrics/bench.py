@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import orjson
 
+from collector.batch import SPAN_SCHEMA
 from collector.decode import decode
 from collector.store import Store
 from metrics.deriver import Deriver, Prices
@@ -101,6 +103,52 @@ def bench(
         yield Bench(store, settings, prices, pass_spans)
     finally:
         store.close()
+
+
+class MemoryBench:
+    """A deriver on tables in memory, used again and again: one capture at a time."""
+
+    def __init__(self, settings: MetricsSettings | None = None) -> None:
+        self.con = duckdb.connect(config={"threads": 1})
+        for name in ("core", "work"):
+            self.con.execute(f"ATTACH ':memory:' AS {name}")
+        columns = ", ".join(
+            f'"{name}" {_sql_type(name)}' for name in ("seq", "received_at", *SPAN_SCHEMA.names)
+        )
+        self.con.execute(f"CREATE TABLE spans ({columns})")
+        self.deriver = Deriver(self.con, settings)
+        self.deriver.migrate()
+
+    def __enter__(self) -> MemoryBench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.con.close()
+
+    def derive_only(self, requests: Iterable[bytes | dict[str, Any]], as_of: datetime | None = None) -> None:
+        """Forget what was there and derive these OTLP/JSON requests."""
+        self.con.execute("DELETE FROM spans")
+        for request in requests:
+            body = request if isinstance(request, bytes) else orjson.dumps(request)
+            self.con.register("batch", decode("traces", "json", body).batch.spans)
+            self.con.execute(
+                "INSERT INTO spans BY NAME SELECT "
+                "(SELECT coalesce(max(seq), 0) FROM spans) + row_number() OVER () AS seq, "
+                "TIMESTAMP '2026-11-29 12:00:00' AS received_at, * FROM batch"
+            )
+            self.con.unregister("batch")
+        self.deriver.rebuild(as_of)
+
+    def rows(self, sql: str, *params: Any) -> list[dict[str, Any]]:
+        found = self.con.execute(sql, list(params))
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def _sql_type(name: str) -> str:
+    return {"seq": "BIGINT", "received_at": "TIMESTAMP", "start_ns": "BIGINT", "end_ns": "BIGINT"}.get(
+        name, "VARCHAR"
+    )
 
 
 # ---- traces made by hand ------------------------------------------------------------------------------------------
