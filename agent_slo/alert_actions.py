@@ -1,4 +1,4 @@
-"""The actions of alerts: silence, end a silence, end an alert."""
+"""The actions of alerts: silence, end a silence, end an alert, begin a baseline of drift anew."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import duckdb
 from agent_slo.actions import Action
 from metrics.alerts.engine import AlertEngine
 from metrics.alerts.silences import add_silence, end_silence
+from metrics.drift.baselines import begin_anew
 
 
 def _moment(value: Any, name: str) -> datetime | None:
@@ -55,4 +56,22 @@ def alert_actions(engine: AlertEngine) -> dict[str, Action]:
         alert = engine.resolve(con, str(given.get("alert_id") or ""), _now(), reason)
         return {"alert_id": alert.key, "state": alert.state}
 
-    return {"alerts.silence": silence, "alerts.unsilence": unsilence, "alerts.resolve": resolve}
+    def rebaseline(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        since = _moment(given.get("since"), "since") or _now()
+        begin_anew(
+            con,
+            _now(),
+            since=since,
+            reason=str(given.get("reason") or ""),
+            metric=str(given.get("metric") or "*"),
+            agent=str(given.get("agent") or "*"),
+            task_type=str(given.get("task_type") or "*"),
+        )
+        return {"since": since}
+
+    return {
+        "alerts.rebaseline": rebaseline,
+        "alerts.silence": silence,
+        "alerts.unsilence": unsilence,
+        "alerts.resolve": resolve,
+    }

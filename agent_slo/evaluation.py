@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 import duckdb
 
@@ -16,6 +16,8 @@ from collector.store import Store
 from incidents import grouping
 from metrics.alerts.engine import AlertEngine
 from metrics.alerts.tables import create_tables
+from metrics.drift.baselines import create as create_baselines
+from metrics.drift.evaluate import DriftRow, drifts, write_drift
 from metrics.slo.counters import CounterRow, advance, read_counters, write_counters
 from metrics.slo.evaluate import evaluate, firing_now, split_objectives, write_status
 from metrics.slo.exposition import exposition
@@ -49,6 +51,8 @@ class Evaluation:
         self._counters: Sequence[CounterRow] = ()
         self._as_of: datetime | None = None
         self._history_at: float | None = None
+        self._drifts: Sequence[DriftRow] = ()
+        self._drift_of: tuple[date, int] | None = None
         self.spent = 0.0
         """Seconds the last evaluation took."""
 
@@ -68,6 +72,7 @@ class Evaluation:
                 write_status(con, rows)
                 every = split_objectives(self._objectives, rows)
                 self._history(con, every, as_of, changed)
+                self._drift(con, as_of)
                 if first:
                     con.execute(LOG)
                     create_tables(con)
@@ -75,7 +80,7 @@ class Evaluation:
                     counters = advance(con, read_counters(con), every, as_of)
                     write_counters(con, counters)
                     self._counters = counters
-                    self.engine.evaluate(con, self._objectives, rows, as_of)
+                    self.engine.evaluate(con, self._objectives, rows, as_of, self._drifts)
                 new_columns = grouping.refresh(con)
             finally:
                 con.close()
@@ -92,6 +97,17 @@ class Evaluation:
             return
         write_history(con, histories(con, objectives, as_of))
         self._history_at = time.monotonic()
+
+    def _drift(self, con: duckdb.DuckDBPyConnection, as_of: datetime) -> None:
+        """Drift looks at whole days, so it is computed once a day, and when an operator moved a baseline."""
+        create_baselines(con)
+        words = con.execute("SELECT count(*) FROM core.drift_baselines").fetchone() or (0,)
+        wanted = (as_of.date(), int(words[0]))
+        if self._drift_of == wanted:
+            return
+        self._drifts = drifts(con, as_of)
+        write_drift(con, self._drifts)
+        self._drift_of = wanted
 
     @property
     def pause(self) -> float:

@@ -21,6 +21,7 @@ from dashboard.format import when
 from metrics.alerts.engine import AlertEngine, trial
 from metrics.alerts.settings import SecretMissing
 from metrics.alerts.targets.send import Refused, TryLater, send
+from metrics.drift.evaluate import METRICS
 from metrics.settings import parse_duration
 
 FORMAT = click.option(
@@ -191,6 +192,22 @@ def resolve(place: Place, alert_id: str, reason: str | None) -> None:
     """
     found = _act(place, "alerts.resolve", {"alert_id": alert_id, "reason": reason})
     say(f"{found['alert_id']} ended")
+
+
+@alerts.command()
+@click.option("--since", type=Moment(), help="When the new baseline begins (default now).")
+@click.option("--agent", default="*", show_default=True, help="Name or glob of the agent.")
+@click.option("--type", "task_type", default="*", show_default=True, help="Name or glob of the task type.")
+@click.option("--metric", type=click.Choice(["*", *METRICS]), default="*", show_default=True)
+@click.option("--reason", required=True, help="Why, as a deployment that is dearer on purpose.")
+@common
+def rebaseline(
+    place: Place, since: datetime | None, agent: str, task_type: str, metric: str, reason: str
+) -> None:
+    """Let drift learn anew what is normal: 28 days from --since on are the baseline."""
+    arguments = {"since": since, "agent": agent, "task_type": task_type, "metric": metric, "reason": reason}
+    found = _act(place, "alerts.rebaseline", arguments)
+    say(f"the baseline begins at {found['since']}; drift is judged again when it is 28 days old")
 
 
 def _act(place: Place, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

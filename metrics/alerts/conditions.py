@@ -22,6 +22,7 @@ from metrics.alerts.words import (
     share,
     short_length,
 )
+from metrics.drift.evaluate import DriftRow
 from metrics.slo.cube import run, sql_text
 from metrics.slo.objective import Objective
 from metrics.slo.status import StatusRow
@@ -245,3 +246,38 @@ def _event(identity: Identity, rows: list[tuple[Any, ...]], quiet: timedelta, as
         subjects=tuple(tasks),
         since=min(r[3] for r in recent),
     )
+
+
+def drift_signals(rows: Sequence[DriftRow]) -> list[Signal]:
+    """Streams of cost or latency that have risen and stay so; days that cannot be tested say nothing."""
+    found: list[Signal] = []
+    for row in rows:
+        condition: Condition = (
+            "firing" if row.state == "rising" else "clear" if row.state == "steady" else "frozen"
+        )
+        identity = Identity(
+            "drift", f"{row.metric}-drift", "", "ticket", agent=row.agent or "", task_type=row.task_type or ""
+        )
+        who = " / ".join((row.agent or "unnamed agent", row.task_type or "unnamed type"))
+        summary = f"{who}: {row.metric} as usual"
+        words: dict[str, str] = {}
+        if row.shift is not None and row.shift_lower is not None and row.shift_upper is not None:
+            summary = (
+                f"{who}: {row.metric} is {row.shift:.2f} times what it was "
+                f"({row.shift_lower:.2f} to {row.shift_upper:.2f})"
+            )
+            words = {
+                "typical": f"{row.typical:.4g}, before {row.baseline_typical:.4g}",
+                "tasks": f"{row.n} in {row.window_days} days against {row.baseline_n} in {row.baseline_days}",
+                "p": f"{row.p:.2g}",
+                "detectable": f"from {row.detectable:.2f} times on",
+            }
+        if row.agent_mix is not None and row.agent_rate is not None and row.agent_mean_before:
+            before = row.agent_mean_before
+            words["agent_mean"] = (
+                f"{row.agent_mean:.4g}, before {before:.4g}: {row.agent_mix / before * 100:+.0f} % by other task "
+                f"types, {row.agent_rate / before * 100:+.0f} % within the same"
+            )
+        since = None if row.opened_on is None else datetime(*row.opened_on.timetuple()[:3])
+        found.append(Signal(identity, condition, summary, words, since=since))
+    return found

@@ -22,6 +22,7 @@ from metrics.alerts.signal import Signal
 from metrics.alerts.silences import Quiet, configured, covering, operators_silences
 from metrics.alerts.tables import alert_of, alert_row, create_tables, rows_of, write_alerts
 from metrics.alerts.words import length
+from metrics.drift.evaluate import DriftRow
 from metrics.settings import MaintenanceWindow
 from metrics.slo.evaluate import split_objectives
 from metrics.slo.objective import Objective
@@ -71,7 +72,7 @@ class AlertEngine:
         objectives: Sequence[Objective],
         rows: Sequence[StatusRow],
         as_of: datetime,
-        drifts: Sequence[Signal] = (),
+        drifts: Sequence[DriftRow] = (),
     ) -> Evaluated:
         """Hold all alerts against the status rows of the same moment and put messages into the outbox."""
         now = utc(as_of)
@@ -116,7 +117,7 @@ class AlertEngine:
         rows: Sequence[StatusRow],
         now: datetime,
         before: dict[str, Alert],
-        drifts: Sequence[Signal],
+        drifts: Sequence[DriftRow],
     ) -> Iterable[Signal]:
         settings = self.settings
         if settings.burn:
@@ -129,7 +130,7 @@ class AlertEngine:
         yield from conditions.silent_objectives(rows, objectives, settings, now)
         yield from conditions.event_signals(con, settings.events, now)
         if settings.drift:
-            yield from drifts
+            yield from conditions.drift_signals(drifts)
 
     @staticmethod
     def _covered(alert: Alert, signals: dict[str, Signal]) -> bool:

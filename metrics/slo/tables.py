@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from metrics.slo.cube import filled
+from metrics.slo.cube import sql_text
 
 _TARGET = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -22,9 +22,9 @@ def identifier(target: str) -> str:
     return target
 
 
-def create(con: duckdb.DuckDBPyConnection, ddl: str, target: str) -> None:
-    """Run `sql/<ddl>.sql` for `target`."""
-    con.execute(filled(ddl, target=identifier(target)))
+def create(con: duckdb.DuckDBPyConnection, ddl: str, target: str, package: str = "metrics.slo") -> None:
+    """Run `sql/<ddl>.sql` of a package for `target`."""
+    con.execute(sql_text(package, ddl).replace("{target}", identifier(target)))
 
 
 def _columns(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
@@ -35,9 +35,14 @@ def _columns(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
 
 
 def replace_rows(
-    con: duckdb.DuckDBPyConnection, ddl: str, target: str, cls: type, rows: Sequence[Any]
+    con: duckdb.DuckDBPyConnection,
+    ddl: str,
+    target: str,
+    cls: type,
+    rows: Sequence[Any],
+    package: str = "metrics.slo",
 ) -> None:
-    """Create `target` by `sql/<ddl>.sql` if needed and make `rows` (dataclasses `cls`) its content."""
+    """Create `target` by the package's `sql/<ddl>.sql` if needed and make `rows` (dataclasses `cls`) its content."""
     name = identifier(target)
     names = [f.name for f in dataclasses.fields(cls)]
     columns = ", ".join(f'"{n}"' for n in names)
@@ -48,11 +53,11 @@ def replace_rows(
         cursor.register("_slo_rows", pa.table({n: [getattr(r, n) for r in rows] for n in names}))
         cursor.execute("BEGIN")
         try:
-            create(cursor, ddl, target)
+            create(cursor, ddl, target, package)
             if _columns(cursor, name) != names:
                 # Written by another version: nothing in it is worth keeping, all of it is written anew.
                 cursor.execute(f"DROP TABLE {name}")
-                create(cursor, ddl, target)
+                create(cursor, ddl, target, package)
             cursor.execute(f"DELETE FROM {name}")
             if rows:
                 cursor.execute(f"INSERT INTO {name} ({columns}) SELECT {columns} FROM _slo_rows")

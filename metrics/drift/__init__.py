@@ -1,0 +1,1 @@
+"""Slow rises of cost and latency, told apart from the noise of days."""
