@@ -16,7 +16,7 @@ PAIR = AlertPair("page", DAY, 7200, Decimal(3), 3, 0.01)
 def test_the_quick_look_changes_no_verdict() -> None:
     random = np.random.default_rng(3)
     n = random.poisson(0.3, 4000).astype(np.int64)
-    bad = random.binomial(n, np.where(np.arange(4000) % 1500 > 1200, 0.5, 0.02)).astype(np.int64)
+    bad = random.binomial(n, np.where(np.arange(4000) % 1500 > 900, 0.5, 0.02)).astype(np.int64)
     one = Traffic(n, bad)
     fires, _ = firing(one, PAIR, Decimal("0.95"))
     assert fires.any()
