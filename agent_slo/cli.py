@@ -30,6 +30,7 @@ COMMANDS = {
     "slo": ("slo", "slo"),
     "alerts": ("alerts", "alerts"),
     "check": ("check", "check"),
+    "doctor": ("doctor", "doctor"),
     "rederive": ("rederive", "rederive"),
     "version": ("version", "version"),
 }

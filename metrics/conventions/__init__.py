@@ -99,6 +99,13 @@ def canonical_keys() -> frozenset[str]:
     return frozenset(keys - {"$name"})
 
 
+def content_setting(name: str) -> str:
+    """Return what a family's users switch on to send content: its own words, else those of what it extends."""
+    families = {family.family: family for family in shipped()}
+    lineage = _lineage(families[name], families, families[BASE], []) if name in families else [families[BASE]]
+    return next(family.setting for family in lineage if family.setting)
+
+
 def compile_families(
     families: tuple[Family, ...],
     aliases: Mapping[str, str],
