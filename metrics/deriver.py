@@ -20,7 +20,7 @@ import duckdb
 
 from metrics import functions, rules
 from metrics.conventions import Compiled, compile_families, shipped
-from metrics.manifest import Model, filled, models, pass_sql
+from metrics.manifest import Model, filled, models, pass_sql, views
 from metrics.settings import MetricsSettings
 
 log = logging.getLogger("agent_slo.metrics")
@@ -102,6 +102,7 @@ class Deriver:
         known = dict(con.execute("SELECT name, signature FROM core._layout").fetchall())
         stale = sorted(name for name, (signature, _) in shapes.items() if known.get(name) != signature)
         if not stale:
+            self._make_views()
             return False
         if known:
             log.warning(
@@ -114,7 +115,12 @@ class Deriver:
         self._forget()
         con.execute("DELETE FROM core._layout")
         con.executemany("INSERT INTO core._layout VALUES (?, ?)", [[n, s] for n, (s, _) in shapes.items()])
+        self._make_views()
         return True
+
+    def _make_views(self) -> None:
+        for name, sql in views():
+            self._con.execute(f"CREATE OR REPLACE VIEW core.{name} AS\n{sql}")
 
     def _shapes(self) -> dict[str, tuple[str, str]]:
         """Run all files over nothing: name of each kept model -> (signature, column definitions)."""

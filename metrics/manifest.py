@@ -45,6 +45,18 @@ def models() -> tuple[Model, ...]:
 
 
 @cache
+def views() -> tuple[tuple[str, str], ...]:
+    """Read the views over what is kept, (name, SELECT), in the order of `metrics/sql/views/_order`."""
+    folder = files("metrics") / "sql" / "views"
+    lines = folder.joinpath("_order").read_text(encoding="utf-8").splitlines()
+    names = [name for line in lines if (name := line.split("#", 1)[0].strip())]
+    present = {entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql")}
+    if set(names) != present:
+        raise RuntimeError(f"metrics/sql/views and its _order differ: {sorted(set(names) ^ present)}")
+    return tuple((name, folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")) for name in names)
+
+
+@cache
 def pass_sql(name: str) -> str:
     """Return one file of `metrics/sql/passes`: what a pass does besides running the models."""
     return (files("metrics") / "sql" / "passes" / f"{name}.sql").read_text(encoding="utf-8")

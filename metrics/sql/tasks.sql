@@ -1,6 +1,6 @@
 -- Grain: one row per task, with its outcome.
--- Inputs: run_verdicts, task_runs, usage, steps, attempts, executions, actions, interventions, uncertain, evaluation_labels,
---   excluded_environments, maintenance_windows, kept_revisions; variable as_of.
+-- Inputs: run_verdicts, task_runs, usage, steps, attempts, executions, actions, interventions, human_waits, uncertain,
+--   evaluation_labels, excluded_environments, maintenance_windows, kept_revisions; variable as_of.
 -- Evidence in order of strength: stated, evaluated, inferred. Nothing is completed by inference while anything speaks
 -- against it; what is not known is unknown.
 WITH members AS (
@@ -111,9 +111,9 @@ approved AS (
   GROUP BY i.task_id
 ),
 humans AS (
-  SELECT task_id, count(*) AS interventions, (sum(wait_s::DECIMAL(38, 6)) FILTER (WHERE wait_s > 0))::DOUBLE AS human_wait_s
-  FROM interventions
-  GROUP BY task_id
+  SELECT i.task_id, i.interventions, w.us / 1e6 AS human_wait_s
+  FROM (SELECT task_id, count(*) AS interventions FROM interventions GROUP BY task_id) i
+  LEFT JOIN (SELECT task_id, sum(epoch_us(ended_at) - epoch_us(began_at))::BIGINT AS us FROM human_waits GROUP BY task_id) w USING (task_id)
 ),
 -- the moment at which a side effect that ended unknown has been open for too long
 unsettled AS (

@@ -29,6 +29,9 @@ PUBLIC = (
     "findings",
     "sli_events",
     "sli_hourly",
+    "task_costs",
+    "task_times",
+    "waste",
     "task_aliases",
 )
 

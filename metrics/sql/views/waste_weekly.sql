@@ -1,0 +1,51 @@
+-- Grain: one row per seven days, counted back from the last pass; `weeks_ago` 0 is the last seven days.
+-- Inputs: core.waste, core.tasks, core.pipeline.
+-- What unreliability cost in model calls, and its parts: a cent is in one part only, and useful_usd + waste_usd = cost_usd.
+-- A task belongs to the week in which it was decided. Environments that no objective counts are left out.
+WITH decided AS (
+  SELECT t.task_id, t.cost_usd, t.cost_complete, t.model_calls, ((epoch_us(p.as_of) - epoch_us(t.decided_at)) // (7 * 86400000000))::INTEGER AS weeks_ago
+  FROM core.tasks t, core.pipeline p
+  WHERE t.decided_at <= p.as_of AND t.outcome NOT IN ('running', 'waiting_human')
+    AND (t.excluded_reason IS NULL OR t.excluded_reason = 'maintenance')
+),
+totals AS (
+  SELECT
+    weeks_ago,
+    count(*) AS tasks,
+    count(*) FILTER (WHERE model_calls > 0 AND NOT cost_complete) AS unpriced_tasks,
+    coalesce(sum(cost_usd::DECIMAL(38, 12)), 0) AS cost
+  FROM decided
+  GROUP BY weeks_ago
+),
+parts AS (
+  SELECT
+    d.weeks_ago,
+    coalesce(sum(w.cost_usd::DECIMAL(38, 12)), 0) AS waste,
+    coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'duplicate'), 0) AS duplicates,
+    coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'retry'), 0) AS retries,
+    coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'loop'), 0) AS loops,
+    coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'failed_task'), 0) AS failed,
+    coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'abandoned_task'), 0) AS abandoned,
+    count(DISTINCT w.task_id) AS tasks
+  FROM decided d
+  JOIN core.waste w USING (task_id)
+  GROUP BY d.weeks_ago
+)
+SELECT
+  t.weeks_ago,
+  p.as_of - to_days(7 * (t.weeks_ago + 1)) AS week_start,
+  p.as_of - to_days(7 * t.weeks_ago) AS week_end,
+  t.tasks,
+  coalesce(w.tasks, 0) AS wasteful_tasks,
+  t.unpriced_tasks,
+  t.cost::DOUBLE AS cost_usd,
+  coalesce(w.waste, 0)::DOUBLE AS waste_usd,
+  (t.cost - coalesce(w.waste, 0))::DOUBLE AS useful_usd,
+  coalesce(w.duplicates, 0)::DOUBLE AS duplicates_usd,
+  coalesce(w.retries, 0)::DOUBLE AS retries_usd,
+  coalesce(w.loops, 0)::DOUBLE AS loops_usd,
+  coalesce(w.failed, 0)::DOUBLE AS failed_tasks_usd,
+  coalesce(w.abandoned, 0)::DOUBLE AS abandoned_tasks_usd
+FROM totals t
+CROSS JOIN core.pipeline p
+LEFT JOIN parts w USING (weeks_ago)
