@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from agent_slo.because import chain_of_reasons
 from agent_slo.errors import CommandError
 from agent_slo.options import Place, common
 from agent_slo.output import answer_console, print_json, print_table
@@ -25,8 +26,11 @@ from dashboard.verdict import evidence_ids, run_evidence, task_facts, verdict_no
 @click.command()
 @click.argument("task_id", metavar="ID")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--explain", "explain", is_flag=True, help="Why: the rule behind each verdict, in words, with its spans."
+)
 @common
-def task(place: Place, task_id: str, form: str) -> None:
+def task(place: Place, task_id: str, form: str, explain: bool) -> None:
     """Tell one task in words.
 
     Outcome with its rule and evidence, runs, attempts, interventions and cost.
@@ -41,10 +45,14 @@ def task(place: Place, task_id: str, form: str) -> None:
         chosen = found[0]
         parts = {
             name: rows(reader, f"task_{name}", id=chosen["task_id"])
-            for name in ("runs", "attempts", "interventions", "findings", "revisions")
+            for name in ("runs", "attempts", "actions", "interventions", "findings", "revisions")
         }
     if form == "json":
         print_json({"task": chosen, **parts})
+    elif explain:
+        line = answer_console().out
+        for text in chain_of_reasons(chosen, parts):
+            line(text)
     else:
         _tell(chosen, parts)
 

@@ -136,6 +136,7 @@ def running(scene: Scene) -> None:
     use_all(run, job.reads[:1])
     run.ask(job.reads[-1], seconds=(scene.end_ns - run.now) / 1e9)
     run.truth.outcome, run.truth.evidence, run.truth.really_done = "running", "none", False
+    run.truth.may_find("hung_call")  # that call took as long as was left of the period
 
 
 def hung(scene: Scene) -> None:

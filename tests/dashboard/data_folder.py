@@ -25,7 +25,8 @@ TASKS = """CREATE TABLE core.tasks (task_id VARCHAR, task_type VARCHAR, agent VA
     active_s DOUBLE, human_wait_s DOUBLE, revision BIGINT, rule VARCHAR, evidence VARCHAR[])"""
 RUNS = """CREATE TABLE core.runs (run_id VARCHAR, task_id VARCHAR, trace_id VARCHAR, agent VARCHAR,
     verdict VARCHAR,
-    trigger VARCHAR, started_at TIMESTAMP, ended_at TIMESTAMP, rule VARCHAR, evidence VARCHAR[])"""
+    trigger VARCHAR, started_at TIMESTAMP, ended_at TIMESTAMP, rule VARCHAR, evidence VARCHAR[],
+    joined_by VARCHAR[])"""
 STEPS = """CREATE TABLE work.steps (trace_id VARCHAR, span_id VARCHAR, parent_step_id VARCHAR, run_id VARCHAR,
     task_id VARCHAR, role VARCHAR, emitter VARCHAR, agent VARCHAR, tool VARCHAR, call_id VARCHAR,
     arguments VARCHAR,
@@ -43,7 +44,7 @@ ATTEMPTS = """CREATE TABLE work.attempts (attempt_id VARCHAR, span_id VARCHAR, t
     evidence VARCHAR[], started_at TIMESTAMP, ended_at TIMESTAMP)"""
 ACTIONS = """CREATE TABLE core.actions (action_id VARCHAR, task_id VARCHAR, tool VARCHAR, arguments VARCHAR,
     attempts BIGINT, duplicates_unprotected BIGINT, duplicates_protected BIGINT, no_op_repeats BIGINT,
-    cause VARCHAR, effect VARCHAR, compensated BOOLEAN, settled BOOLEAN)"""
+    cause VARCHAR, effect VARCHAR, compensated BOOLEAN, settled BOOLEAN, story VARCHAR, started_at TIMESTAMP)"""
 INTERVENTIONS = """CREATE TABLE core.interventions (intervention_id VARCHAR, task_id VARCHAR, kind VARCHAR,
     decision VARCHAR, level VARCHAR, required_level VARCHAR, tool VARCHAR, requested_at TIMESTAMP,
     decided_at TIMESTAMP, wait_s DOUBLE, evidence VARCHAR[])"""
