@@ -168,7 +168,7 @@ def _tool(
     rule = rule_for(settings, name)
     effect = _effect(name, defined, calls, rule, notes)
     seen: list[Mapping[str, Any]] = [call.args for call in calls if call.captured] or [asked or {}]
-    parameters = _parameters(defined, seen)
+    parameters = _parameters(name, defined, seen, notes)
     properties: dict[str, Any] = parameters["properties"]
     writes = effect in ("write", "idempotent_write", "escalate")
     key_arg, honours = _key(name, calls, properties, writes and effect != "escalate", evidence, notes)
@@ -214,17 +214,36 @@ def _effect(
     return guess
 
 
-def _parameters(defined: Mapping[str, Any] | None, seen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _parameters(
+    name: str, defined: Mapping[str, Any] | None, seen: Sequence[Mapping[str, Any]], notes: Notes
+) -> dict[str, Any]:
     schema = dict((defined or {}).get("parameters") or {})
     if isinstance(schema.get("properties"), dict) and schema["properties"]:
-        return {**schema, "type": "object", "properties": dict(schema["properties"])}
-    properties: dict[str, Any] = {}
+        properties = {
+            key: _fitting(name, key, value, seen, notes) for key, value in schema["properties"].items()
+        }
+        return {**schema, "type": "object", "properties": properties}
+    properties = {}
     for args in seen:
         for key, value in args.items():
             if value is not None:
                 properties.setdefault(key, {"type": _TYPES.get(type(value), "string")})
     always = [key for key in properties if all(key in args for args in seen)]
     return {"type": "object", "properties": properties, "required": always}
+
+
+def _fitting(name: str, key: str, schema: Any, seen: Sequence[Mapping[str, Any]], notes: Notes) -> Any:
+    """A declared type that the calls contradict follows the calls: a strict tool would refuse what was done."""
+    stated = schema.get("type") if isinstance(schema, dict) else None
+    types = {_TYPES.get(type(args[key]), "string") for args in seen if args.get(key) is not None}
+    fits = types <= {stated} or (stated == "integer" and all(isinstance(args.get(key), int) for args in seen))
+    if not isinstance(stated, str) or fits or len(types) != 1:
+        return schema
+    (called,) = types
+    notes.infer(
+        f"parameters({name}): {key} is declared {stated} and called with {called}; the schema follows the calls"
+    )
+    return {**{k: v for k, v in schema.items() if k not in ("enum", "format", "pattern")}, "type": called}
 
 
 def _key(

@@ -92,9 +92,9 @@ def canonical(value: Any) -> str:
 class Simulator:
     """One replay of one case.
 
-    `calls`: every call with its arguments, status (`ok`, `timeout`, `error`, `crash`), start and end (seconds of the
-    clock), intent, key and run number. `effects`: what changed the world, in order. `unmatched`: calls for which the
-    case has no answer, so that a verdict can say inconclusive instead of failed.
+    `calls`: every call with its arguments, status (`ok`, `timeout`, `error`, `crash`), answer or error, start and end
+    (seconds of the clock), intent, key and run number. `effects`: what changed the world, in order. `unmatched`: calls
+    for which the case has no answer, so that a verdict can say inconclusive instead of failed.
     """
 
     def __init__(self, case: Mapping[str, Any], clock: Clock | None = None) -> None:
@@ -168,7 +168,7 @@ class Simulator:
             row.update(status="error", error=error.error)
             raise
         self.clock.sleep(self.tools[tool].get("latency_s", 0.0))
-        row["t_end"] = self.clock.now()
+        row.update(t_end=self.clock.now(), answer=answer)
         return answer
 
     def _strikes(self, tool: str, args: Args) -> Row | None:

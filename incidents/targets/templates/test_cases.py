@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
@@ -14,7 +13,8 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from replay import prove, run_agent  # noqa: E402
+from replay import prove  # noqa: E402
+from replay.plug import play  # noqa: E402
 
 CASES = [json.loads(line) for line in (HERE / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
 GROUPS: dict[str, list[dict[str, Any]]] = {}
@@ -31,13 +31,12 @@ def test_group_proves_itself(name: str) -> None:
 
 @pytest.mark.parametrize("case", [c for group in PROVEN.values() for c in group], ids=lambda c: c["case_id"])
 def test_agent_passes(case: dict[str, Any]) -> None:
-    """The agent named by AGENT_SLO_AGENT (`module:make_agent`) passes every case."""
+    """The agent named by AGENT_SLO_AGENT (`module:factory`) passes every case."""
     named = os.environ.get("AGENT_SLO_AGENT")
     if not named:
-        pytest.skip("set AGENT_SLO_AGENT=module:make_agent to test an agent")
-    module, _, attribute = named.partition(":")
-    make_agent = getattr(importlib.import_module(module), attribute)
-    outcome = run_agent(case, make_agent(case))
-    if outcome.verdict.inconclusive:
-        pytest.skip(f"inconclusive: the incident has no answer for {outcome.sim.unmatched}")
-    assert outcome.verdict.passed, "; ".join(r["why"] for r in outcome.verdict.results if not r["pass"])
+        pytest.skip("set AGENT_SLO_AGENT=module:factory to test an agent")
+    played = play(case, named)
+    verdict = played["verdict"]
+    if verdict["inconclusive"]:
+        pytest.skip(f"inconclusive: the incident has no answer for {played['unmatched']}")
+    assert verdict["pass"], "; ".join(r["why"] for r in verdict["results"] if not r["pass"])
