@@ -33,9 +33,11 @@ def canonical(text: str | None) -> str | None:
     """
     if text is None:
         return None
-    return json.dumps(
-        _plain(unwrapped(parse(text))), sort_keys=True, ensure_ascii=False, separators=(",", ":")
-    )
+    value = _plain(unwrapped(parse(text)))
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except orjson.JSONEncodeError:  # an integer beyond 64 bits
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse(text: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
-from duckdb.sqltypes import VARCHAR
+from duckdb.sqltypes import BOOLEAN, VARCHAR
 
 from metrics import canonical, messages
 from metrics.conventions import words
@@ -23,7 +23,7 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         ("argument_leaves", canonical.leaves_column, [VARCHAR], texts),
         ("result_entities", canonical.entities_column, [VARCHAR, VARCHAR], texts),
         ("without_free_text", without_free_text, [VARCHAR], VARCHAR),
-        ("read_messages", messages.read_column, [VARCHAR] * 6, duckdb.type(messages.SQL_TYPE)),
+        ("read_messages", messages.read_column, [BOOLEAN, *[VARCHAR] * 6], duckdb.type(messages.SQL_TYPE)),
         ("event_content", messages.event_content_column, [VARCHAR], duckdb.type(messages.CONTENT_SQL_TYPE)),
         ("plain_result", messages.plain_result_column, [VARCHAR], duckdb.type(messages.RESULT_SQL_TYPE)),
     ]

@@ -106,17 +106,8 @@ class Facts:
     answered: list[dict[str, Any]] = field(default_factory=list)
     approvals: list[dict[str, Any]] = field(default_factory=list)
 
-    def row(self) -> dict[str, Any]:
-        """Return the facts as one struct value; texts are cut at 4,000 characters."""
-        return {
-            "user_text": self.user_text and self.user_text[:_MAX_TEXT],
-            "output_text": self.output_text and self.output_text[:_MAX_TEXT],
-            "finish": self.finish,
-            "requested": self.requested,
-            "deferred": self.deferred,
-            "answered": self.answered,
-            "approvals": self.approvals,
-        }
+
+_NOTHING = Facts()
 
 
 def read(
@@ -126,27 +117,32 @@ def read(
     tool_calls: str | None = None,
     attributes: str | None = None,
     events: str | None = None,
+    *,
+    inputs: bool = True,
 ) -> Facts:
     """Read the facts out of whatever is there.
 
     `input_messages`, `output_messages`: JSON text or prose; `output`: the run's stated result; `tool_calls`: JSON of
     the calls asked for where they stand apart from the answer; `attributes`, `events`: the span's own JSON, which
-    holds messages as flattened keys or as events.
+    holds messages as flattened keys or as events. `inputs`: whether what was said before is wanted.
     """
     facts = Facts()
-    flat_said, flat_answer = _flattened(attributes)
-    said = flat_said or list(_turns(_value(input_messages), "user"))
-    answer = flat_answer or list(_turns(_value(output_messages), "assistant"))
-    if not said and not answer:
+    said, answer = _flattened(attributes, inputs) if attributes else ([], [])
+    if not said and input_messages is not None and inputs:
+        said = list(_turns(_value(input_messages), "user"))
+    if not answer and output_messages is not None:
+        answer = list(_turns(_value(output_messages), "assistant"))
+    if not said and not answer and events:
         said, answer = _from_events(events)
+        said = said if inputs else []
     for message in said:
         _input(facts, message)
     for message in answer:
         _output(facts, message)
-    for call in _value(tool_calls) or []:
-        if isinstance(call, dict):
-            facts.requested.append(_call(call))
-    _stated(facts, output)
+    if tool_calls is not None:
+        facts.requested += [_call(call) for call in _value(tool_calls) or [] if isinstance(call, dict)]
+    if output is not None:
+        _stated(facts, output)
     return facts
 
 
@@ -328,12 +324,15 @@ def _kind(part: dict[str, Any]) -> str:
     return "other"
 
 
-def _flattened(attributes: str | None) -> tuple[list[Message], list[Message]]:
-    if attributes is None:
-        return [], []
+_ANSWER_KEYS = ("llm.output_messages.", "gen_ai.completion.")
+_HISTORY_KEYS = ("llm.input_messages.", "gen_ai.prompt.")
+
+
+def _flattened(attributes: str, inputs: bool) -> tuple[list[Message], list[Message]]:
+    wanted = _ANSWER_KEYS + _HISTORY_KEYS if inputs else _ANSWER_KEYS
     sides: dict[str, dict[int, dict[str, Any]]] = {"in": {}, "out": {}}
     for key, value in orjson.loads(attributes).items():
-        if key[:4] not in ("llm.", "gen_"):
+        if not key.startswith(wanted):
             continue
         found = _FLAT.match(key)
         if not found:
@@ -643,6 +642,7 @@ def _unwrapped(value: dict[str, Any]) -> Any:
 
 
 def read_column(
+    wanted: pa.ChunkedArray,
     inputs: pa.ChunkedArray,
     outputs: pa.ChunkedArray,
     stated: pa.ChunkedArray,
@@ -650,10 +650,29 @@ def read_column(
     attributes: pa.ChunkedArray,
     events: pa.ChunkedArray,
 ) -> pa.Array:
-    """Vectorised `read` for DuckDB: six VARCHAR columns -> `SQL_TYPE`; NULL where all are NULL."""
+    """Vectorised `read` for DuckDB: a BOOLEAN (inputs wanted) and six VARCHAR columns -> `SQL_TYPE`.
+
+    NULL where all are NULL. Built column by column: a list of dicts costs Arrow three times as much.
+    """
     columns = (inputs, outputs, stated, calls, attributes, events)
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
-    return pa.array([read(*row).row() if any(row) else None for row in rows], ARROW_TYPE)
+    facts = [
+        read(*row, inputs=bool(want)) if any(row) else None
+        for want, row in zip(wanted.to_pylist(), rows, strict=True)
+    ]
+    present = [fact or _NOTHING for fact in facts]
+    built = [
+        pa.array([fact.user_text and fact.user_text[:_MAX_TEXT] for fact in present], pa.string()),
+        pa.array([fact.output_text and fact.output_text[:_MAX_TEXT] for fact in present], pa.string()),
+        pa.array([fact.finish for fact in present], pa.string()),
+        pa.array([fact.requested for fact in present], pa.list_(_CALL)),
+        pa.array([fact.deferred for fact in present], pa.list_(_CALL)),
+        pa.array([fact.answered for fact in present], pa.list_(_ANSWER)),
+        pa.array([fact.approvals for fact in present], pa.list_(_APPROVAL)),
+    ]
+    return pa.StructArray.from_arrays(
+        built, fields=list(ARROW_TYPE), mask=pa.array([fact is None for fact in facts])
+    )
 
 
 def event_content_column(events: pa.ChunkedArray) -> pa.Array:

@@ -4,9 +4,10 @@
 -- model call and its agents; of later calls only the answer is read.
 -- A run is the outermost agent or workflow span with what is below it; under a plain local root without an agent it is
 -- that root; what hangs under a parent that never arrived is one rootless fragment per trace.
+-- Places are worked out on narrow rows; the wide ones, with their messages, are joined once, at the end.
 WITH placed AS (
   SELECT
-    u.* EXCLUDE (agent, role),
+    u.trace_id, u.span_id, u.start_ns, u.end_ns, u.mark, u.operation,
     t.role,
     coalesce(u.agent, t.near_agent) AS agent,
     t.top, t.local_root, t.outer_agent, t.resumes, t.parent_step, t.same_tool_above, t.depth,
@@ -48,7 +49,7 @@ parents AS (
 ),
 assigned AS (
   SELECT
-    p.* EXCLUDE (top, local_root, outer_agent, parent_step, is_work),
+    p.trace_id, p.span_id, p.start_ns, p.operation, p.role, p.agent, p.resumes, p.same_tool_above, p.depth,
     p.parent_step AS parent_step_id,
     CASE
       WHEN p.mark = 'build' THEN NULL
@@ -67,29 +68,31 @@ assigned AS (
 ),
 ordered AS (
   SELECT
-    *,
+    * EXCLUDE (start_ns, operation),
     is_leaf_model AND coalesce(operation, '') <> 'embeddings' AS is_model_call,
     is_leaf_model AND row_number() OVER (PARTITION BY trace_id, run_root, is_leaf_model ORDER BY start_ns, span_id) = 1 AS is_first_model
   FROM assigned
 ),
 told AS (
   SELECT
-    *,
-    CASE WHEN role IN ('model', 'agent', 'workflow') THEN
+    u.* EXCLUDE (agent, role, input_messages, output_messages, output, tool_calls, attributes, events),
+    o.* EXCLUDE (trace_id, span_id, is_first_model),
+    CASE WHEN o.role IN ('model', 'agent', 'workflow') THEN
       read_messages(
-        CASE WHEN is_first_model OR role <> 'model' THEN input_messages END,
-        output_messages, output, tool_calls,
-        CASE WHEN contains(attributes, '.message.') OR contains(attributes, 'gen_ai.prompt.') OR contains(attributes, 'gen_ai.completion.') THEN attributes END,
-        CASE WHEN input_messages IS NULL AND output_messages IS NULL AND contains(events, 'gen_ai.') THEN events END)
+        o.is_first_model OR o.role <> 'model',
+        CASE WHEN o.is_first_model OR o.role <> 'model' THEN u.input_messages END,
+        u.output_messages, u.output, u.tool_calls,
+        CASE WHEN contains(u.attributes, '.message.') OR contains(u.attributes, 'gen_ai.prompt.') OR contains(u.attributes, 'gen_ai.completion.') THEN u.attributes END,
+        CASE WHEN u.input_messages IS NULL AND u.output_messages IS NULL AND contains(u.events, 'gen_ai.') THEN u.events END)
     END AS said
-  FROM ordered
+  FROM ordered o
+  JOIN understood u USING (trace_id, span_id)
 ),
 finished AS (
   SELECT *, regexp_extract(coalesce(finish_stated, said.finish), '[A-Za-z_-]+') AS finish_word FROM told
 )
 SELECT
-  * EXCLUDE (
-    input_messages, output_messages, output, tool_calls, attributes, events, said, finish_stated, finish_word, is_first_model),
+  * EXCLUDE (said, finish_stated, finish_word),
   nullif(finish_word, '') AS finish_reason,
   (SELECT c.class FROM finish_classes c WHERE c.word = lower(finish_word)) AS finish_class,
   said.user_text AS user_text,
