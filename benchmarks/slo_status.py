@@ -1,7 +1,9 @@
 """How long the status of many objectives takes over many tasks: `python -m benchmarks.slo_status`.
 
-Makes `sli_events` for the given number of tasks (seven SLIs each) over 35 days in a temporary DuckDB file,
-evaluates objectives that differ by agent and SLI, and prints one JSON line with medians in seconds.
+Makes `sli_events` for the given number of tasks over 35 days in a temporary DuckDB file: an event of each SLI of whole
+tasks, one attempt in every second task, and in every twentieth an event of the SLIs of faults. Evaluates objectives
+that differ by agent and SLI, then the default pack split by agent and task type, and prints one JSON line with medians
+in seconds.
 """
 
 from __future__ import annotations
@@ -32,18 +34,36 @@ SELECT s.sli, 't' || i AS task_id, 't' || i AS subject_id,
            AS event_time,
        CASE WHEN hash(i, s.sli) % 100 < 2 THEN 'bad' WHEN hash(i, s.sli) % 100 = 2 THEN 'unknown'
             WHEN hash(i, s.sli) % 100 = 3 THEN 'excluded' ELSE 'good' END AS verdict,
-       (hash(i) % 1000) / 2.0 AS value, 'agent-' || (i % 8) AS agent, 'refund' AS task_type,
+       (hash(i) % 1000) / 2.0 AS value, 'agent-' || (i % 8) AS agent, 'type-' || (i % 8) % 3 AS task_type,
        'service-' || (i % 3) AS service, 'prod' AS environment, '1.0' AS app_version,
        CASE WHEN hash(i, s.sli) % 100 = 3 THEN 'maintenance' END AS excluded_reason, TRUE AS settled,
        CASE WHEN i % 2 = 0 THEN 'stated' ELSE 'inferred' END AS evidence
-FROM range($tasks) t(i), (SELECT unnest($slis) AS sli) s
+FROM range($tasks) t(i), (SELECT unnest($slis) AS sli, unnest($every) AS every) s
+WHERE i % s.every = 0
 ORDER BY event_time
 """
 
 
+WHOLE = (
+    "task_completion",
+    "autonomous_completion",
+    "human_intervention",
+    "lost_task",
+    "latency",
+    "active_latency",
+    "cost",
+    "dead_letter",
+)
+
+
+def every(sli: str) -> int:
+    """One task in so many has an event of this SLI."""
+    return 1 if sli in WHOLE else 2 if sli == "duplicate_action" else 20
+
+
 def objectives(count: int) -> list[Objective]:
     """`count` objectives: the default pack, then the same narrowed to one agent after another."""
-    pack = default_objectives()
+    pack = [replace(o, per=()) for o in default_objectives()]
     found = list(pack)
     agent = 0
     while len(found) < count:
@@ -77,8 +97,9 @@ def main() -> None:
         con.execute(f"SET threads = {options.threads}")
         con.execute("ATTACH ':memory:' AS core")
         chosen = objectives(options.objectives)
-        slis = sorted({o.source.sli for o in chosen if isinstance(o.source, EventSource)})
-        con.execute(EVENTS, {"tasks": options.tasks, "slis": slis})
+        pack = default_objectives()
+        slis = sorted({o.source.sli for o in pack if isinstance(o.source, EventSource)})
+        con.execute(EVENTS, {"tasks": options.tasks, "slis": slis, "every": [every(s) for s in slis]})
         events = con.execute("SELECT count(*) FROM sli_events").fetchone()
         rows = evaluate(con, chosen, AS_OF)
         points = histories(con, chosen, AS_OF)
@@ -88,6 +109,9 @@ def main() -> None:
             "objectives": len(rows),
             "evaluate_s": timed(options.runs, lambda: evaluate(con, chosen, AS_OF)),
             "evaluate_cpu_s": timed(options.runs, lambda: evaluate(con, chosen, AS_OF), time.process_time),
+            "pack_rows": len(evaluate(con, pack, AS_OF)),
+            "pack_split_s": timed(options.runs, lambda: evaluate(con, pack, AS_OF)),
+            "pack_split_cpu_s": timed(options.runs, lambda: evaluate(con, pack, AS_OF), time.process_time),
             "write_status_s": timed(options.runs, lambda: write_status(con, rows)),
             "history_points": len(points),
             "history_s": timed(options.runs, lambda: histories(con, chosen, AS_OF)),

@@ -7,13 +7,13 @@ events between the last settled watermark and the present one, and survive a res
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import duckdb
 
 from metrics.slo.cube import Cube
-from metrics.slo.objective import EventSource, Objective
+from metrics.slo.objective import EventSource, Objective, UnknownPolicy
 from metrics.slo.tables import identifier, replace_rows
 from metrics.slo.windows import utc
 
@@ -80,7 +80,8 @@ def advance(
             groups.setdefault(key, []).append((objective, since, until))
     for group in groups.values():
         try:
-            cube = Cube(con, [o for o, _, _ in group], {e for _, a, b in group for e in (a, b)})
+            every = [o for one, _, _ in group for o in (one, _undecided(one))]
+            cube = Cube(con, every, {e for _, a, b in group for e in (a, b)})
         except (duckdb.CatalogException, duckdb.BinderException):
             continue  # The evaluation reports such an objective as invalid.
         try:
@@ -91,10 +92,17 @@ def advance(
     return list(kept.values())
 
 
+def _undecided(objective: Objective) -> Objective:
+    """The objective as if unknown events stayed unknown."""
+    return replace(objective, unknown=UnknownPolicy("exclude"))
+
+
 def _grown(
     cube: Cube, old: CounterRow | None, objective: Objective, since: datetime, until: datetime
 ) -> CounterRow:
     counts = cube.counts(objective, [(since, until)])[0]
+    # What was unknown when it happened, also when it has turned bad since: the sum must not depend on when it is read.
+    unknown = cube.counts(_undecided(objective), [(since, until)])[0].unknown
     scope = dict(objective.scope)
     return CounterRow(
         slo=objective.slo,
@@ -104,7 +112,7 @@ def _grown(
         split=bool(objective.scope),
         good=counts.good + (old.good if old else 0),
         bad=counts.bad + (old.bad if old else 0),
-        unknown=counts.unknown + (old.unknown if old else 0),
+        unknown=unknown + (old.unknown if old else 0),
         excluded=counts.excluded + (old.excluded if old else 0),
         counted_until=until,
     )

@@ -96,9 +96,23 @@ def _counts(rows: Sequence[tuple[Any, ...]]) -> Counts:
         excluded=sum(r[2] for r in classes["excluded"]),
         inferred=sum(r[3] for r in valid),
         first_at=min((r[4] for r in valid), default=None),
-        excluded_by={str(r[1]): r[2] for r in classes["excluded"] if r[1] is not None},
+        excluded_by=_reasons(classes["excluded"]),
         last_at=max((r[5] for r in valid), default=None),
     )
+
+
+def _reasons(rows: Sequence[tuple[Any, ...]]) -> dict[str, int]:
+    """Excluded events by reason, most first."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if row[1] is not None:
+            found[str(row[1])] = found.get(str(row[1]), 0) + row[2]
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _seen(counts: Counts) -> int:
+    """Events an objective is about, decided or not."""
+    return counts.n + counts.unknown
 
 
 def _tree(edges: Sequence[str], moment: str, low: int, high: int) -> str:
@@ -301,30 +315,32 @@ class Cube:
 
     def counts(self, objective: Objective, windows: Sequence[Edge]) -> list[Counts]:
         """Counts of every window (start excluded, end included), in order; reasons only in the first."""
+        return self.split_counts(replace(objective, per=()), windows)[()]
+
+    def split_counts(self, objective: Objective, windows: Sequence[Edge]) -> dict[Scope, list[Counts]]:
+        """`counts` of the objective (under `()`) and of each value of the dimensions it is split by.
+
+        One query for all: their sum is the whole. In order of their events in the first window, most first.
+        """
         parts, params = self.selection(objective)
         params["ids"] = list(range(len(windows)))
         params["lows"] = [self.band(a) for a, _ in windows]
         params["highs"] = [self.band(b) for _, b in windows]
-        rows = run(self.con, filled("counts", **parts), params).fetchall()
-        by_window: list[list[tuple[Any, ...]]] = [[] for _ in windows]
-        for window, *rest in rows:
-            by_window[window].append(tuple(rest))
-        found = [_counts(part) for part in by_window]
-        return [c.swapped() for c in found] if objective.is_floor else found
-
-    def scopes(self, objective: Objective, most: int) -> list[Scope]:
-        """Values of the dimensions the objective is held against one by one, the `most` busiest of them.
-
-        None when there is only one: it would say the same as the whole.
-        """
-        if not objective.per:
-            return []
-        parts, params = self.selection(objective)
-        parts["dimensions"] = ", ".join(objective.per)
-        rows = run(self.con, filled("scopes", **parts), params | {"most": most}).fetchall()
-        if len(rows) < 2:
-            return []
-        return [tuple(zip(objective.per, row, strict=True)) for row in rows]
+        parts["dimensions"] = "".join(f"{name}, " for name in objective.per)
+        parts["also"] = "".join(f", {name}" for name in objective.per)
+        found: dict[Scope, list[list[tuple[Any, ...]]]] = {(): [[] for _ in windows]}
+        for window, *rest in run(self.con, filled("counts", **parts), params).fetchall():
+            row, values = tuple(rest[:6]), rest[6:]
+            found[()][window].append(row)
+            if objective.per:
+                scope: Scope = tuple(zip(objective.per, values, strict=True))
+                found.setdefault(scope, [[] for _ in windows])[window].append(row)
+        counted = {scope: [_counts(rows) for rows in by_window] for scope, by_window in found.items()}
+        if objective.is_floor:
+            counted = {scope: [c.swapped() for c in every] for scope, every in counted.items()}
+        whole = {(): counted.pop(())}
+        busiest = sorted(counted.items(), key=lambda item: (-_seen(item[1][0]), str(item[0])))
+        return whole | dict(busiest)
 
     def drop(self) -> None:
         """Free the temporary table."""

@@ -154,10 +154,7 @@ def _evaluate_group(
         cube = Cube(con, [p.objective for p in counted], {e for p in counted for e in p.edges()})
         try:
             for plan in counted:
-                rows.append(_occurrences(cube, plan, was_firing))
-                for scope in cube.scopes(plan.objective, MOST_SCOPES):
-                    narrowed = _Plan(plan.objective.narrowed(scope), plan.as_of)
-                    rows.append(_occurrences(cube, narrowed, was_firing))
+                rows += _occurrences(cube, plan, was_firing)
         finally:
             cube.drop()
     rows += [_slices(con, p, was_firing) for p in plans if p.objective.method != "Occurrences"]
@@ -177,28 +174,33 @@ def _pairs(plan: _Plan, counts: Counts) -> tuple[tuple[AlertPair, ...], tuple[st
     return choose(plan.objective.target, plan.window_s, counts.n / days)
 
 
-def _occurrences(cube: Cube, plan: _Plan, was_firing: Firing) -> StatusRow:
-    objective = plan.objective
+def _occurrences(cube: Cube, plan: _Plan, was_firing: Firing) -> list[StatusRow]:
+    """The row of an objective over single events, and those of the parts it is split into."""
     seconds = sorted(plan.candidates())
     windows: list[Edge] = [(plan.start, plan.as_of)]
     windows += [plan.burn_edge(s) for s in seconds] + plan.buckets
-    whole, *others = cube.counts(objective, windows)
+    whole, *parts = cube.split_counts(plan.objective, windows).items()
+    rows = [_counted(plan, seconds, whole[1], was_firing)]
+    parts = [(scope, counts) for scope, counts in parts if counts[0].n or counts[0].unknown]
+    if len(parts) > 1:  # A single one would say the same as the whole.
+        for scope, counts in parts[:MOST_SCOPES]:
+            narrowed = _Plan(plan.objective.narrowed(scope), plan.as_of)
+            rows.append(_counted(narrowed, seconds, counts, was_firing))
+    return rows
+
+
+def _counted(plan: _Plan, seconds: Sequence[int], windows: Sequence[Counts], was_firing: Firing) -> StatusRow:
+    """The row from the counts of the whole window, the burn windows and the buckets of the forecast."""
+    objective = plan.objective
+    whole, *others = windows
     at = dict(zip(seconds, others, strict=False))
     buckets = [(c.n, c.bad) for c in others[len(seconds) :]]
     pairs, left_out = _pairs(plan, whole)
     shown = {s for p in pairs for s in (p.long_s, p.short_s)} | {s for s in _ALWAYS if s in at}
     burns = {s: burn_of(at[s].good, at[s].n, objective) for s in sorted(shown)}
     burns[plan.window_s] = burn_of(whole.good, whole.n, objective)
-    return _row(
-        plan,
-        whole,
-        Measured(whole.good, whole.n, None),
-        burns,
-        buckets,
-        pairs,
-        left_out,
-        was_firing,
-    )
+    measured = Measured(whole.good, whole.n, None)
+    return _row(plan, whole, measured, burns, buckets, pairs, left_out, was_firing)
 
 
 def _row(
