@@ -23,6 +23,7 @@ _ENVELOPES: tuple[tuple[str, frozenset[str]], ...] = (
     ("input_str", frozenset({"input_str", "tags", "metadata", "inputs", "kwargs", "name"})),
 )
 _MAX_DEPTH = 64
+_LONG_NUMBER = re.compile(r"\d{19}")
 
 
 def canonical(text: str | None) -> str | None:
@@ -44,8 +45,9 @@ def parse(text: str) -> Any:
     """Read JSON, else a Python literal, else keep the text."""
     stripped = text.strip()
     try:
-        return orjson.loads(stripped)
-    except orjson.JSONDecodeError:
+        # orjson reads an integer beyond 64 bits as a float, and two ids that differ at their end as one
+        return json.loads(stripped) if _LONG_NUMBER.search(stripped) else orjson.loads(stripped)
+    except ValueError:
         pass  # not JSON: next spelling
     if stripped[:1] in "{[(":
         try:

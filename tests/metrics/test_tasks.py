@@ -1,0 +1,135 @@
+"""What is one task: the same work counts the same however its turns are dealt out over traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.metrics.bench import MemoryBench, at, request, span
+
+Span = dict[str, Any]
+
+AGENT = {"gen_ai__operation__name": "invoke_agent", "gen_ai__conversation__id": "c-1"}
+CHAT = {"gen_ai__operation__name": "chat"}
+TOOL = {"gen_ai__operation__name": "execute_tool"}
+SHOWN = "sli, verdict, value IS NULL AS bare"
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[MemoryBench]:
+    with MemoryBench() as one:
+        yield one
+
+
+def turn(
+    trace: str, start: float, ask: str, answer: str | None, parent: str | None = None, **more: Any
+) -> list[Span]:
+    """One user turn: an agent run with one model call."""
+    root = f"run@{start}"
+    shared = {"gen_ai__conversation__id": "c-1", "gen_ai__agent__name": "desk", **more}
+    said = [{"role": "user", "content": ask}]
+    told = {} if answer is None else {"gen_ai__output__messages": [{"role": "assistant", "content": answer}]}
+    return [
+        span(trace, "invoke_agent desk", start, start + 5, parent, id=root, **{**AGENT, **shared}),
+        span(
+            trace, "chat m", start + 1, start + 4, root, **CHAT, gen_ai__request__model="m",
+            gen_ai__input__messages={"messages": said}, gen_ai__response__finish_reasons=["stop"], **told, **shared,
+        ),
+    ]  # fmt: skip
+
+
+def outcomes(memory: MemoryBench) -> list[str]:
+    return [
+        row["outcome"] for row in memory.rows("SELECT outcome FROM core.tasks ORDER BY started_at, task_id")
+    ]
+
+
+def test_two_questions_of_one_conversation_are_two_tasks_in_one_trace_or_two(memory: MemoryBench) -> None:
+    apart = [*turn("t1", 0, "refund A-1", "done"), *turn("t2", 60, "where is A-2?", "on its way")]
+    memory.derive_only([request(apart)], at(90_000))
+    wanted = sorted(memory.rows(f"SELECT {SHOWN} FROM core.sli_events"), key=repr)
+    assert outcomes(memory) == ["completed", "completed"]
+    together = [
+        span("t", "POST /chat", 0, 70, None, id="http"),
+        *turn("t", 0, "refund A-1", "done", "http"),
+        *turn("t", 60, "where is A-2?", "on its way", "http"),
+    ]
+    memory.derive_only([request(together)], at(90_000))
+    assert outcomes(memory) == ["completed", "completed"]
+    assert sorted(memory.rows(f"SELECT {SHOWN} FROM core.sli_events"), key=repr) == wanted
+
+
+def test_tomorrows_question_does_not_finish_yesterdays_lost_task(memory: MemoryBench) -> None:
+    crashed = turn("t1", 0, "refund A-1", None)[1:]
+    memory.derive_only([request([*crashed, *turn("t2", 86_400, "where is A-2?", "on its way")])], at(200_000))
+    assert outcomes(memory) == ["lost", "completed"]
+    memory.derive_only([request([*crashed, *turn("t2", 600, "refund A-1", "done")])], at(200_000))
+    assert outcomes(memory) == ["completed"]
+
+
+def test_a_late_root_takes_the_crash_back(memory: MemoryBench) -> None:
+    root, call = turn("t1", 0, "refund A-1", "done")
+    memory.derive_only([request([call])], at(10_000))
+    assert outcomes(memory) == ["lost"]
+    memory.derive_only([request([call]), request([root])], at(10_000))
+    assert outcomes(memory) == ["completed"]
+
+
+def test_a_history_that_repeats_an_old_approval_opens_no_old_task(memory: MemoryBench) -> None:
+    """Every later turn carries the whole chat; what was decided before its last question is past."""
+    asked = {
+        "role": "assistant",
+        "tool_calls": [{"id": "k1", "function": {"name": "refund", "arguments": "{}"}}],
+    }
+    answered = {"role": "tool", "tool_call_id": "k1", "content": "done"}
+    paused = turn("t1", 0, "refund A-1", None)
+    paused[1]["attributes"] = [a for a in paused[1]["attributes"] if "finish" not in a["key"]]
+    paused[1] = span(
+        "t1", "chat m", 1, 4, "run@0", **CHAT, gen_ai__conversation__id="c-1",
+        gen_ai__input__messages={"messages": [{"role": "user", "content": "refund A-1"}]},
+        gen_ai__output__messages={"messages": [asked]}, gen_ai__response__finish_reasons=["tool_calls"],
+    )  # fmt: skip
+    resumed = [
+        span("t2", "invoke_agent desk", 60, 66, None, id="r", **AGENT),
+        span("t2", "execute_tool refund", 61, 62, "r", **TOOL, gen_ai__tool__name="refund",
+             gen_ai__tool__call__id="k1", gen_ai__tool__call__result="done", gen_ai__tool__call__arguments="{}"),
+        span("t2", "chat m", 63, 65, "r", **CHAT,
+             gen_ai__input__messages={"messages": [{"role": "user", "content": "refund A-1"}, asked, answered]},
+             gen_ai__output__messages="refunded", gen_ai__response__finish_reasons=["stop"]),
+    ]  # fmt: skip
+    history = [
+        {"role": "user", "content": "refund A-1"}, asked, answered,
+        {"role": "assistant", "content": "refunded"}, {"role": "user", "content": "where is A-2?"},
+    ]  # fmt: skip
+    later = [
+        span("t3", "invoke_agent desk", 600, 606, None, id="r3", **AGENT),
+        span("t3", "chat m", 601, 605, "r3", **CHAT, gen_ai__input__messages={"messages": history},
+             gen_ai__output__messages="on its way", gen_ai__response__finish_reasons=["stop"]),
+    ]  # fmt: skip
+    memory.derive_only([request([*paused, *resumed, *later])], at(90_000))
+    tasks = memory.rows("SELECT outcome, runs, interventions FROM core.tasks ORDER BY started_at")
+    assert tasks == [
+        {"outcome": "completed", "runs": 2, "interventions": 1},
+        {"outcome": "completed", "runs": 1, "interventions": 0},
+    ]
+    assert memory.rows("SELECT kind, decision, tool FROM core.interventions") == [
+        {"kind": "approval", "decision": "approved", "tool": "refund"}
+    ]
+
+
+def test_a_run_that_stops_at_its_step_limit_is_not_done_and_waits_for_nobody(memory: MemoryBench) -> None:
+    spans = turn("t1", 0, "refund A-1", None)
+    spans[1] = span(
+        "t1", "chat m", 1, 2, "run@0", **CHAT, gen_ai__response__finish_reasons=["tool_calls"],
+        gen_ai__output__messages={"messages": [{"role": "assistant", "tool_calls": [
+            {"id": "k1", "function": {"name": "get_order", "arguments": "{}"}}]}]},
+    )  # fmt: skip
+    spans.append(
+        span("t1", "execute_tool get_order", 3, 4, "run@0", **TOOL,
+             gen_ai__tool__name="get_order", gen_ai__tool__call__id="k1", gen_ai__tool__call__result="A-1")
+    )  # fmt: skip
+    memory.derive_only([request(spans)], at(90_000))
+    assert outcomes(memory) == ["unknown"]
+    assert memory.rows("SELECT * FROM core.interventions") == []
