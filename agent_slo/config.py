@@ -10,13 +10,14 @@ import difflib
 import re
 import typing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from agent_slo.errors import CommandError
+from collector.redaction.policy import Policy
 from metrics.alerts.settings import AlertSettings
 from metrics.prices import PriceOverride
 from metrics.settings import MetricsSettings, Section
@@ -56,6 +57,18 @@ def parse_address(value: Any) -> str:
     return text
 
 
+def parse_redaction(value: Any) -> dict[str, Policy]:
+    """One policy for everybody, or a policy by glob over service.name; the first glob that matches decides."""
+    known = typing.get_args(Policy)
+    policies = value if isinstance(value, dict) else {"*": value}
+    for glob, policy in policies.items():
+        if policy not in known:
+            where = f"{glob}: " if isinstance(value, dict) else ""
+            raise ValueError(f"{where}{policy!r} is no policy; write one of {', '.join(known)}")
+    return {str(glob): policy for glob, policy in policies.items()}
+
+
+Redaction = Annotated[dict[str, Policy], BeforeValidator(parse_redaction)]
 Size = Annotated[int, BeforeValidator(parse_size)]
 Address = Annotated[str, BeforeValidator(parse_address)]
 
@@ -65,8 +78,9 @@ class CollectorConfig(Section):
 
     http: Address = "127.0.0.1:4318"
     grpc: Address = "127.0.0.1:4317"
-    redaction: Literal["keep"] = "keep"
-    """`keep` stores what arrives. The collector redacts nothing yet, so more is refused and not ignored."""
+    redaction: Redaction = Field(default_factory=lambda: parse_redaction("redact"))
+    """What is done to secrets and content before anything is stored: policy by glob over service.name."""
+    redaction_key_file: Path | None = None
     max_request_bytes: Size | None = None
     queue_bytes: Size | None = None
     queue_requests: int | None = Field(default=None, ge=1)

@@ -7,7 +7,9 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import get_args
 
+from collector.redaction.policy import Policy, RedactionRules
 from collector.serve import Collector, CollectorError, CollectorSettings, StoreError
 
 
@@ -19,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--grpc", default=CollectorSettings.grpc)
     parser.add_argument("--rotate-spans", type=int, default=CollectorSettings.rotate_spans)
     parser.add_argument("--memory-limit")
+    parser.add_argument("--redaction", choices=get_args(Policy), default="redact")
     parser.add_argument("--insecure", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args(arguments)
@@ -33,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         rotate_spans=given.rotate_spans,
         memory_limit=given.memory_limit,
         insecure=given.insecure,
+        redaction=RedactionRules(policies=(("*", given.redaction),)),
         token=os.environ.get("AGENT_SLO_TOKEN") or None,
     )
     try:

@@ -11,6 +11,7 @@ _HELP = {
     "received": "Spans and log records in requests that could be read.",
     "stored": "Spans and log records committed.",
     "rejected": "Spans and log records left out of an accepted request, by reason.",
+    "redacted": "Values replaced by a placeholder before they were stored, by type.",
     "requests": "Export requests by transport, signal and answer.",
     "refused": "Requests refused for now (503 or UNAVAILABLE), by reason.",
     "dropped_metrics": "Metric export requests answered and dropped.",
@@ -34,6 +35,11 @@ class Counters:
         key = (name, tuple(sorted(labels.items())))
         with self._lock:
             self._values[key] = self._values.get(key, 0) + number
+
+    def set(self, name: str, number: int, **labels: str) -> None:
+        """A counter that is counted elsewhere."""
+        with self._lock:
+            self._values[(name, tuple(sorted(labels.items())))] = number
 
     def value(self, name: str, **labels: str) -> int:
         """Sum over all label sets that contain `labels`."""

@@ -165,10 +165,17 @@ class Intake:
             log.exception("commit failed")
             return Outcome("busy", f"commit failed ({type(e).__name__}), send again")
         self.counters.commit(time.monotonic() - started)
+        self._count_redacted()
         for signal, table in (("traces", batch.spans), ("logs", batch.logs)):
             if table is not None:
                 self.counters.add("stored", table.num_rows, signal=signal)
         return None
+
+    def _count_redacted(self) -> None:
+        redactor = self._store.options.redactor
+        if redactor is not None:
+            for kind, number in redactor.counts.items():
+                self.counters.set("redacted", number, type=kind)
 
 
 def _answer(group: list[_Item], outcomes: list[Outcome]) -> None:

@@ -26,6 +26,8 @@ from collector.http_protocol import LimitedProtocol
 from collector.intake import Budget, Intake
 from collector.otlp_grpc import OtlpGrpc
 from collector.otlp_http import OtlpHttp
+from collector.redaction.key import load_key
+from collector.redaction.redactor import Redactor
 from collector.settings import Address, CollectorError, CollectorSettings
 from collector.store import Store, StoreError, StoreOptions
 
@@ -179,6 +181,9 @@ class Collector:
                 rotate_seconds=s.rotate_seconds,
                 memory_limit=s.memory_limit,
                 threads=s.threads,
+                redactor=None
+                if s.redaction.idle
+                else Redactor(s.redaction, load_key(s.data, s.redaction.key_file)),
             ),
         )
 

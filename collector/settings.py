@@ -6,6 +6,8 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
+from collector.redaction.policy import REDACT, RedactionRules
+
 MIB = 1 << 20
 
 
@@ -61,6 +63,8 @@ class CollectorSettings:
     tls_key: Path | None = None
     tls_client_ca: Path | None = None
     """PEM authorities; senders must show a certificate signed by one of them (mTLS)."""
+    redaction: RedactionRules = REDACT
+    """What is taken out of spans and log records before they are stored."""
     rotate_spans: int = 100_000
     rotate_seconds: float = 3600.0
     max_request_bytes: int = 64 * MIB

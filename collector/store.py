@@ -31,6 +31,7 @@ import pyarrow as pa
 from collector import views
 from collector.batch import Batch
 from collector.layout import STORAGE_VERSION, DataFolder, StoreBusyError, StoreError, quoted
+from collector.redaction.redactor import Redactor
 from collector.repair import Repair, cut_log, damage_position, set_aside_unfinished
 
 __all__ = ["Store", "StoreBusyError", "StoreError", "StoreOptions"]
@@ -65,6 +66,8 @@ class StoreOptions:
     """Time after which a stop begins no further checkpoint; a log that stays is as durable as its file."""
     free_bytes: int = 64 * _MIB
     """Free space on the volume below which nothing more is accepted."""
+    redactor: Redactor | None = None
+    """Takes secrets out of everything before it is written; None: stored as it came."""
 
 
 @dataclass
@@ -184,6 +187,8 @@ class Store:
         Raises StoreBusyError when nothing (or, above `commit_rows`, not all) was stored and a retry is
         sensible: disk full, out of memory, file failure.
         """
+        if self.options.redactor is not None:
+            batch = self.options.redactor.batch(batch)
         with self._write:
             self._check_writable()
             for spans, logs in _slices(batch, self.options.commit_rows):

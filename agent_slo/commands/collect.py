@@ -13,11 +13,13 @@ import click
 
 from agent_slo.actions import routes
 from agent_slo.alert_actions import alert_actions
-from agent_slo.config import CollectorConfig
+from agent_slo.config import Config
 from agent_slo.derivation import Derivation
 from agent_slo.errors import CommandError
+from agent_slo.incident_actions import incident_actions
 from agent_slo.options import Place, common
 from agent_slo.output import say
+from agent_slo.redaction import redaction_rules
 from collector.serve import Collector, CollectorSettings
 
 TOKEN_VARIABLE = "AGENT_SLO_TOKEN"
@@ -68,26 +70,27 @@ def collect(
         "token": _token(token_file),
         "insecure": insecure or None,
     }
-    settings = collector_settings(place.data, config.collector, given, no_grpc=no_grpc)
+    settings = collector_settings(place.data, config, given, no_grpc=no_grpc)
     derivation = Derivation(config, place.objectives())
     evaluation = derivation.evaluation
-    actions = routes(alert_actions(evaluation.engine), evaluation.lock) if evaluation.engine else None
-    collector = Collector(settings, background=derivation, door_routes=actions)
+    actions = incident_actions()
+    if evaluation.engine:
+        actions |= alert_actions(evaluation.engine)
+    collector = Collector(settings, background=derivation, door_routes=routes(actions, evaluation.lock))
     collector.counters.extra.append(evaluation.prometheus)
     sys.exit(collector.run(_ready))
 
 
 def collector_settings(
-    data: Path, config: CollectorConfig, given: Mapping[str, Any], *, no_grpc: bool = False
+    data: Path, config: Config, given: Mapping[str, Any], *, no_grpc: bool = False
 ) -> CollectorSettings:
     """Settings from options (first), the configuration (second) and the collector's defaults."""
-    values = {
-        key: value for key, value in config.model_dump(exclude={"redaction"}).items() if value is not None
-    }
+    stated = config.collector.model_dump(exclude={"redaction", "redaction_key_file"})
+    values = {key: value for key, value in stated.items() if value is not None}
     values |= {key: value for key, value in given.items() if value is not None}
     if no_grpc:
         values["grpc"] = None
-    return CollectorSettings(data=data, **values)
+    return CollectorSettings(data=data, redaction=redaction_rules(config), **values)
 
 
 def _token(file: Path | None) -> str | None:

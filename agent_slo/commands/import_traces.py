@@ -19,6 +19,7 @@ from agent_slo.errors import EXIT_FINDING, CommandError
 from agent_slo.importing import Imported, ReceiverSink, Sink, StoreSink, bring_in
 from agent_slo.options import Place, as_of_option, common
 from agent_slo.output import say, words_console
+from agent_slo.redaction import redactor
 from collector.store import Store, StoreOptions
 from dashboard.format import count
 
@@ -59,7 +60,12 @@ def import_traces(place: Place, paths: Sequence[Path], as_of: datetime | None) -
         limits = loaded.config.collector
         with _bar(paths) as (progress, bar):
             store = Store.open(
-                place.data, StoreOptions(memory_limit=limits.memory_limit, threads=limits.threads)
+                place.data,
+                StoreOptions(
+                    memory_limit=limits.memory_limit,
+                    threads=limits.threads,
+                    redactor=redactor(loaded.config, place.data),
+                ),
             )
             try:
                 state = _bring_in(paths, StoreSink(store), progress, bar)

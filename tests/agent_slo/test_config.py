@@ -69,7 +69,10 @@ service_hours: {}
         ),
         ("tasks:\n  default: {quiet: 0}\n", "agent-slo.yaml:2: tasks.default.quiet: 0 is no duration"),
         ("collector: {http: nowhere}\n", "agent-slo.yaml:1: collector.http: 'nowhere' is no address"),
-        ("collector: {redaction: redact}\n", "agent-slo.yaml:1: collector.redaction: input should be 'keep'"),
+        (
+            "collector: {redaction: hide}\n",
+            "agent-slo.yaml:1: collector.redaction: 'hide' is no policy; write one of keep, redact, drop-content",
+        ),
         ("prices: [{modle: x}]\n", "agent-slo.yaml:1: prices: entry 1, "),
         ("a: [\n", "agent-slo.yaml:2: not valid YAML"),
         ("- 1\n", "agent-slo.yaml:1: expected `key: value` sections"),

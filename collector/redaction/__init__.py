@@ -1,0 +1,1 @@
+"""Secrets and personal data out of spans and log records, before anything is written."""

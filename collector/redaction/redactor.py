@@ -1,0 +1,391 @@
+"""Redacts whole batches: RE2 over the columns finds candidates, Python touches only the documents that hit.
+
+A placeholder is `<TYPE:hmac10>` of the value alone, so equal values stay equal wherever they stand, and different
+ones stay different: every decision about repeats comes out as without redaction.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.batch import Batch
+from collector.redaction import detectors
+from collector.redaction.content import ContentDropper
+from collector.redaction.detectors import DETECTORS, KEY_CANDIDATE, PLACEHOLDER, TEXT_CANDIDATE
+from collector.redaction.policy import Policy, RedactionRules
+
+log = logging.getLogger("agent_slo.redaction")
+
+# What Python's json writes for "+" and "@" with the strictest settings; rare, so such documents are simply read.
+_ESCAPED = r"\\u00[2-7][0-9A-Fa-f]"
+_SHAPES = "|".join(d.candidate for d in DETECTORS)
+_DOCUMENT = f"{_SHAPES}|{KEY_CANDIDATE}|{_ESCAPED}"
+_LEAF = f"{_SHAPES}|{TEXT_CANDIDATE}"
+_SHORTEST = 6
+_DEEPEST = 96
+_NESTED = 8
+_MOST_KEYS = 20_000
+# A number of more digits than a double holds: re-written JSON must not round it.
+_LONG_NUMBER = re.compile(r"\d{17}")
+_LEAST_CARD = 10**12
+
+_PLAIN, _SECRET, _WEAK, _PHONE = range(4)
+_SPAN_DOCUMENTS = ("attributes", "events", "links")
+_SPAN_TEXTS = ("name", "status_message")
+_LOG_DOCUMENTS = ("attributes", "body")
+
+
+class Redactor:
+    """Thread-safe; `counts` grow for ever. `key`: the installation's key (collector.redaction.key)."""
+
+    def __init__(self, rules: RedactionRules, key: bytes) -> None:
+        self.rules = rules
+        self._key = key
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._kinds: dict[str, tuple[int, str]] = {}
+        self._dropper = ContentDropper(rules, self.placeholder)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many values were replaced, by type; the values themselves are never told."""
+        with self._lock:
+            return dict(self._counts)
+
+    def placeholder(self, kind: str, value: str) -> str:
+        """`<TYPE:hmac10>`; a placeholder stays what it is."""
+        if PLACEHOLDER.fullmatch(value):
+            return value
+        with self._lock:
+            self._counts[kind] += 1
+        digest = hmac.digest(self._key, value.encode("utf-8", "surrogatepass"), "sha256").hex()[:10]
+        return f"<{kind}:{digest}>"
+
+    # ------------------------------------------------------------------ tables
+
+    def batch(self, batch: Batch) -> Batch:
+        """The batch as it may be stored. A document that cannot be read through is replaced as a whole."""
+        if self.rules.idle:
+            return batch
+        return Batch(
+            self._table(batch.spans, _SPAN_DOCUMENTS, _SPAN_TEXTS),
+            self._table(batch.logs, _LOG_DOCUMENTS, ()),
+        )
+
+    def _table(
+        self, table: pa.Table | None, documents: Sequence[str], texts: Sequence[str]
+    ) -> pa.Table | None:
+        if table is None or not table.num_rows:
+            return table
+        services = table.column("service").combine_chunks().dictionary_encode()
+        policies = [self.rules.policy(s) for s in services.dictionary.to_pylist()]
+        nameless = self.rules.policy(None)
+        if nameless == "keep" and all(p == "keep" for p in policies):
+            return table
+
+        def rows(wanted: Policy) -> pa.Array:
+            """Which rows have this policy."""
+            flags = pa.array([p == wanted for p in policies], pa.bool_())
+            return pc.fill_null(flags.take(services.indices), nameless == wanted)
+
+        active, dropping = pc.invert(rows("keep")), rows("drop-content")
+        table = self._replace(table, "resource", self._resources(table.column("resource"), active))
+        for name in documents:
+            column = table.column(name).combine_chunks()
+            if pc.any(dropping).as_py():
+                column = _at(column, dropping, partial(self._dropped, name))
+            hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _DOCUMENT), False))
+            table = self._replace(table, name, _at(column, hits, self._documents))
+        for name in texts:
+            column = table.column(name).combine_chunks()
+            if name == "status_message":
+                column = _at(column, dropping, lambda found: [self._dropper.message(t) for t in found])
+            hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _LEAF), False))
+            table = self._replace(table, name, _at(column, hits, self._texts))
+        return table
+
+    @staticmethod
+    def _replace(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+        return table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
+
+    def _resources(self, column: pa.ChunkedArray, active: pa.Array) -> pa.Array:
+        """One resource text stands on all spans of a request: it is read once."""
+        coded = column.combine_chunks().dictionary_encode()
+        words = coded.dictionary
+        hits = pc.match_substring_regex(words, _DOCUMENT)
+        if not pc.any(hits).as_py():
+            return column.combine_chunks()
+        clean = _at(words, hits, self._documents).take(coded.indices)
+        return pc.if_else(active, clean, column.combine_chunks())
+
+    def _dropped(self, column: str, texts: list[str]) -> list[str | None]:
+        out: list[str | None] = []
+        for text in texts:
+            with self._whole(out, text):
+                out.append(_dumps(self._dropper.document(column, orjson.loads(text))))
+        return out
+
+    @contextmanager
+    def _whole(self, out: list[str | None], text: str) -> Iterator[None]:
+        """Whatever goes wrong with one document costs this document: it must not be stored as it came."""
+        try:
+            yield
+        except (ValueError, RecursionError, TypeError) as e:
+            log.error(
+                "a document of %d characters cannot be redacted (%s): dropped", len(text), type(e).__name__
+            )
+            with self._lock:
+                self._counts["UNREADABLE"] += 1
+            out.append('{"agent_slo.redaction":"failed"}' if text.startswith("{") else None)
+
+    # ------------------------------------------------------------------ documents
+
+    def _documents(self, texts: list[str]) -> list[str | None]:
+        """JSON texts without secrets, in the same order."""
+        leaves = _Leaves()
+        roots: list[list[Any] | None] = []
+        failed: list[str | None] = []
+        for text in texts:
+            before = len(failed)
+            with self._whole(failed, text):
+                root = [orjson.loads(text)]
+                self._walk(root, leaves, -1, 0, 0)
+                roots.append(root)
+            if len(failed) > before:
+                roots.append(None)
+        self._settle(leaves)
+        out: list[str | None] = []
+        failures = iter(failed)
+        for text, found in zip(texts, roots, strict=True):
+            if found is None:
+                out.append(next(failures))
+                continue
+            with self._whole(out, text):
+                out.append(_dumps(found[0]))
+        return out
+
+    def _walk(
+        self, node: dict[str, Any] | list[Any], leaves: _Leaves, nest: int, depth: int, layers: int
+    ) -> None:
+        """Collect the strings of a document, those inside JSON texts too, and replace what a key gives away.
+
+        `nest`: which JSON text within the document this is, -1 the document itself. `layers`: how many JSON texts
+        lie around it.
+        """
+        if depth > _DEEPEST:
+            raise RecursionError
+        renamed: list[tuple[str, str]] = []
+        mapping = isinstance(node, dict)
+        key: Any
+        for key, value in _entries(node):
+            kind = _PLAIN
+            if mapping:
+                kind, name = self._kinds.get(key) or self._classify(key)
+                if name != key:
+                    renamed.append((key, name))
+            if isinstance(value, str):
+                if kind and (replaced := self._by_key(kind, value)) is not None:
+                    node[key] = replaced
+                    leaves.touch(nest)
+                elif len(value) >= _SHORTEST:
+                    inner = _inner(value) if layers < _NESTED else None
+                    if inner is None:
+                        leaves.add(node, key, value, nest)
+                    else:
+                        held = [inner]
+                        number = leaves.open(node, key, held, nest, value)
+                        self._walk(held, leaves, number, depth + 1, layers + 1)
+            elif isinstance(value, (dict, list)):
+                if kind == _SECRET:
+                    self._wipe(value, leaves, nest, depth)
+                elif kind and isinstance(value, list) and all(isinstance(item, str) for item in value):
+                    node[key] = [self._by_key(kind, item) or item for item in value]
+                    leaves.touch(nest)
+                else:
+                    self._walk(value, leaves, nest, depth + 1, layers)
+            elif isinstance(value, int) and not isinstance(value, bool):
+                replaced = self._number(kind, value)
+                if replaced is not None:
+                    node[key] = replaced
+                    leaves.touch(nest)
+        if isinstance(node, dict):
+            for old, new in renamed:
+                leaves.rename(node, old, new, nest)
+
+    def _classify(self, key: str) -> tuple[int, str]:
+        """(what a key's name says about its value, the key without secrets in it); remembered."""
+        kind = _PLAIN
+        if key not in self.rules.mapped and not key.startswith("agent_slo."):
+            if detectors.is_secret_key(key):
+                kind = _WEAK if detectors.is_weak_key(key) else _SECRET
+            elif detectors.is_phone_key(key):
+                kind = _PHONE
+        if len(self._kinds) >= _MOST_KEYS:
+            self._kinds.clear()
+        found = kind, self._text(key) if len(key) >= _SHORTEST else key
+        self._kinds[key] = found
+        return found
+
+    def _by_key(self, kind: int, value: str) -> str | None:
+        if not value:
+            return None
+        if kind == _PHONE:
+            return self.placeholder("PHONE", value) if detectors.is_phone_value(value) else None
+        if kind == _WEAK and not detectors.is_secret_value(value):
+            return None
+        return self.placeholder("SECRET", value)
+
+    def _number(self, kind: int, value: int) -> str | None:
+        text = str(value)
+        if kind == _SECRET:  # not _WEAK: `time_to_first_token` is a time
+            return self.placeholder("SECRET", text)
+        if kind == _PHONE:
+            return self.placeholder("PHONE", text) if detectors.is_phone_value(text) else None
+        return self.placeholder("CARD", text) if value >= _LEAST_CARD and detectors.is_card(text) else None
+
+    def _wipe(self, node: dict[str, Any] | list[Any], leaves: _Leaves, nest: int, depth: int) -> None:
+        """Everything under a key whose name says that it is secret."""
+        if depth > _DEEPEST:
+            raise RecursionError
+        key: Any
+        for key, value in _entries(node):
+            if isinstance(value, (dict, list)):
+                self._wipe(value, leaves, nest, depth + 1)
+            elif value not in (None, "") and not isinstance(value, bool):
+                node[key] = self.placeholder("SECRET", str(value))
+                leaves.touch(nest)
+
+    def _settle(self, leaves: _Leaves) -> None:
+        """Replace what the collected strings hold, then write the JSON texts around them anew."""
+        for place, clean in enumerate(self._texts(leaves.texts)):
+            if clean is not leaves.texts[place]:
+                leaves.put(place, clean)
+        leaves.close()
+
+    # ------------------------------------------------------------------ texts
+
+    def _texts(self, texts: list[str]) -> list[str]:
+        """Texts without secrets; one that holds none is the same object."""
+        if not texts:
+            return texts
+        out = list(texts)
+        hit = _where(pc.match_substring_regex(pa.array(texts, pa.string()), _LEAF))
+        if not hit:
+            return out
+        suspects = pa.array([texts[i] for i in hit], pa.string())
+        for detector in DETECTORS:
+            for n in _where(pc.match_substring_regex(suspects, detector.candidate)):
+                out[hit[n]] = detector.sub(out[hit[n]], self.placeholder)
+        for n in _where(pc.match_substring_regex(suspects, TEXT_CANDIDATE)):
+            out[hit[n]] = detectors.secrets_named_in(out[hit[n]], self.placeholder)
+        for i in hit:
+            if out[i] == texts[i]:
+                out[i] = texts[i]
+        return out
+
+    def _text(self, text: str) -> str:
+        return self._texts([text])[0]
+
+
+class _Leaves:
+    """The strings of many documents in one list, and how to put them back."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._places: list[tuple[Any, Any, int]] = []
+        # JSON texts within documents: (where it stands, its key, what it holds, the JSON text around it, its text)
+        self._nested: list[tuple[Any, Any, list[Any], int, str]] = []
+        self._changed: set[int] = set()
+        self._renames: list[tuple[dict[str, Any], str, str, int]] = []
+
+    def add(self, node: Any, key: Any, text: str, nest: int) -> None:
+        self.texts.append(text)
+        self._places.append((node, key, nest))
+
+    def open(self, node: Any, key: Any, held: list[Any], nest: int, text: str) -> int:
+        self._nested.append((node, key, held, nest, text))
+        return len(self._nested) - 1
+
+    def touch(self, nest: int) -> None:
+        """Say that something in this JSON text changed; what lies around it then changes too."""
+        while nest >= 0 and nest not in self._changed:
+            self._changed.add(nest)
+            nest = self._nested[nest][3]
+
+    def rename(self, node: dict[str, Any], old: str, new: str, nest: int) -> None:
+        self._renames.append((node, old, new, nest))
+
+    def put(self, place: int, text: str) -> None:
+        node, key, nest = self._places[place]
+        node[key] = text
+        self.touch(nest)
+
+    def close(self) -> None:
+        for _, _, _, nest in self._renames:
+            self.touch(nest)
+        # innermost first: an outer text is written from what its inner ones have become
+        for number in range(len(self._nested) - 1, -1, -1):
+            if number in self._changed:
+                node, key, held, _, text = self._nested[number]
+                self._rename_in(number)
+                node[key] = _written_like(text, held[0])
+        self._rename_in(-1)
+
+    def _rename_in(self, nest: int) -> None:
+        for node, old, new, where in self._renames:
+            if where == nest and old in node:
+                moved = {new if k == old else k: v for k, v in node.items()}
+                node.clear()
+                node.update(moved)
+
+
+def _entries(node: Any) -> Iterable[tuple[Any, Any]]:
+    return list(node.items()) if isinstance(node, dict) else enumerate(node)
+
+
+def _inner(text: str) -> dict[str, Any] | list[Any] | None:
+    """What a JSON text within a document holds, None when it is not one."""
+    if text[0] not in "{[ \n\t":
+        return None
+    try:
+        value = json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, (dict, list)) else None
+
+
+def _written_like(text: str, value: Any) -> str:
+    """A JSON text as its sender wrote it: with or without spaces after the separators."""
+    separators = (",", ":") if '":"' in text or '":{' in text or '":[' in text else (", ", ": ")
+    return json.dumps(value, ensure_ascii=False, separators=separators)
+
+
+def _dumps(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _where(mask: pa.Array | pa.ChunkedArray) -> list[int]:
+    found: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return found
+
+
+def _at(column: pa.Array, mask: pa.Array, change: Callable[[list[str]], Sequence[str | None]]) -> pa.Array:
+    """The column with the masked values changed."""
+    mask = pc.and_(mask, pc.is_valid(column))
+    if not pc.any(mask).as_py():
+        return column
+    found = column.filter(mask).to_pylist()
+    return pc.replace_with_mask(column, mask, pa.array(change(found), pa.string()))
