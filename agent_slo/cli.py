@@ -28,6 +28,7 @@ COMMANDS = {
     "incident": ("incidents", "incident"),
     "export": ("export", "export_cases"),
     "query": ("query", "query"),
+    "prices": ("prices", "prices"),
     "slo": ("slo", "slo"),
     "alerts": ("alerts", "alerts"),
     "check": ("check", "check"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from agent_slo.costs import waste_line, week
 from agent_slo.options import Place, as_of_option, common, since_option
 from agent_slo.output import answer_console, plain, print_json, print_table
 from agent_slo.reading import has_view, reading, require_derived, rows
@@ -46,7 +47,7 @@ def report(place: Place, form: str, since: datetime | None, as_of: datetime | No
     with _reader(place, as_of) as reader:
         found = collect(reader, since)
     if form == "json":
-        print_json({"as_of": found["as_of"], "slos": found["slos"], "tasks": found["tasks"]})
+        print_json({name: found[name] for name in ("as_of", "slos", "tasks", "waste")})
     else:
         tell(found)
 
@@ -71,6 +72,7 @@ def collect(reader: Reader, since: datetime | None) -> Row:
         "tasks": {row["outcome"]: row["tasks"] for row in rows(reader, "report_outcomes", since=bound)},
         "findings": rows(reader, "report_findings", since=bound),
         "duplicates": rows(reader, "report_duplicates", since=bound),
+        "waste": week(reader),
     }
 
 
@@ -94,6 +96,8 @@ def tell(found: Row) -> None:
     )
     outcomes = [f"{count(n)} {words(OUTCOME_WORDS, outcome)}" for outcome, n in found["tasks"].items()]
     line("\nTasks: " + (", ".join(outcomes) or "none"))
+    if found["waste"]:
+        line(waste_line(found["waste"]))
     if found["findings"]:
         line("\nFindings")
         print_table(
