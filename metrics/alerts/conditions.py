@@ -105,6 +105,8 @@ def _burn(
         burn_annotations(row, firing),
         after_s=min(float(p["after_s"]) or least for p in firing),
         subjects=tuple(p["key"] for p in firing),
+        targets=tuple(dict.fromkeys(t for p in firing for t in p["targets"])),
+        tell_end=any(p["tell_end"] for p in firing),
         longest_s=max(_seconds(p["long"]) for p in firing),
     )
 

@@ -147,13 +147,13 @@ class AlertEngine:
             for s in signals.values()
         )
 
-    def _targets(self, severity: str) -> list[Target]:
-        return [t for t in self.settings.targets if t.takes(severity)]
+    def _targets(self, alert: Alert) -> list[Target]:
+        """Who is told: those the alert's policy names, where they exist, else whoever takes its severity."""
+        named = [t for t in self.settings.targets if t.name in alert.signal.targets]
+        return named or [t for t in self.settings.targets if t.takes(alert.identity.severity)]
 
     def _reminders_due(self, alert: Alert, told: dict[tuple[str, str], datetime], now: datetime) -> bool:
-        return any(
-            _due(told.get((alert.key, t.name)), t, now) for t in self._targets(alert.identity.severity)
-        )
+        return any(_due(told.get((alert.key, t.name)), t, now) for t in self._targets(alert))
 
     def _tell(
         self,
@@ -165,9 +165,9 @@ class AlertEngine:
         now: datetime,
     ) -> tuple[Alert, list[tuple[Target, Message]]]:
         """The messages of this evaluation, and the alert with the moment its start was told."""
-        targets = self._targets(alert.identity.severity)
+        targets = self._targets(alert)
         if transition == "resolved":
-            if alert.told_at is None:
+            if alert.told_at is None or not alert.signal.tell_end:
                 return alert, []  # Its start was silenced: nobody waits for its end.
             message = self._message(alert, "resolved", examples, now)
             return alert, [(t, message) for t in targets if t.resolved]

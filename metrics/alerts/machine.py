@@ -82,6 +82,8 @@ def _fire(alert: Alert, now: datetime) -> tuple[Alert, Transition]:
 def _end(alert: Alert, signal: Signal, now: datetime, reason: str) -> tuple[Alert | None, Transition | None]:
     if alert.state == "pending":
         return None, None
+    # Who was told of the start is told of the end, whatever the signal says now.
+    signal = replace(signal, targets=alert.signal.targets, tell_end=alert.signal.tell_end)
     ended = replace(alert, state="resolved", resolved_at=now, changed_at=now, signal=signal, reason=reason)
     return ended, "resolved"
 

@@ -74,5 +74,8 @@ class Signal:
     subjects: tuple[str, ...] = ()
     since: datetime | None = None
     """When it began, where that is known better than by the evaluation."""
+    targets: tuple[str, ...] = ()
+    """Receivers asked for by name; empty: whoever takes the severity."""
+    tell_end: bool = True
     longest_s: int = 0
     """Length of the longest window behind it, for examples."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -20,9 +21,33 @@ def ddl(name: str) -> str:
     return sql_text("metrics.alerts", name).replace("{target}", f"core.{name}")
 
 
+@cache
+def columns(name: str) -> dict[str, str]:
+    """Columns of a table and their types, in order."""
+    with duckdb.connect(":memory:") as scratch:
+        scratch.execute("ATTACH ':memory:' AS core")
+        scratch.execute(ddl(name))
+        found = scratch.execute(
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index",
+            [name],
+        ).fetchall()
+    return dict(found)
+
+
 def create(con: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Create `core.<name>` where it does not exist."""
+    """Create `core.<name>` where it does not exist, and give an older one the columns it lacks."""
     con.execute(ddl(name))
+    have = {
+        row[0]
+        for row in con.execute(
+            "SELECT column_name FROM duckdb_columns() "
+            "WHERE database_name = 'core' AND schema_name = 'main' AND table_name = ?",
+            [name],
+        ).fetchall()
+    }
+    for column, kind in columns(name).items():
+        if column not in have:
+            con.execute(f'ALTER TABLE core.{name} ADD COLUMN "{column}" {kind}')
 
 
 def create_tables(con: duckdb.DuckDBPyConnection) -> None:
@@ -48,7 +73,7 @@ def alert_row(alert: Alert, tasks: str, silenced_by: str | None) -> list[Any]:
         alert.key, i.kind, i.slo, i.objective, i.severity, i.service, i.agent, i.task_type, i.tool, alert.state,
         alert.pending_since, alert.fired_at, alert.resolved_at, alert.told_at, alert.changed_at, s.summary,
         json.dumps(dict(s.annotations), ensure_ascii=False), json.dumps(s.subjects), tasks, s.after_s, s.longest_s,
-        silenced_by, alert.reason,
+        silenced_by, alert.reason, json.dumps(s.targets), s.tell_end,
     ]  # fmt: skip
 
 
@@ -72,6 +97,8 @@ def alert_of(row: dict[str, Any]) -> Alert:
         json.loads(row["annotations"]),
         row["after_s"],
         tuple(json.loads(row["subjects"])),
+        targets=tuple(json.loads(row["targets"] or "[]")),
+        tell_end=row["tell_end"] is not False,
         longest_s=row["longest_s"],
     )
     return Alert(
@@ -91,5 +118,6 @@ def write_alerts(con: duckdb.DuckDBPyConnection, keys: Iterable[str], rows: list
     """Replace the alerts of these keys by `rows`; the caller holds the transaction."""
     con.execute("DELETE FROM core.alerts WHERE list_contains($keys, alert_id)", {"keys": list(keys)})
     if rows:
+        names = ", ".join(f'"{c}"' for c in columns("alerts"))
         marks = ", ".join("?" for _ in rows[0])
-        con.executemany(f"INSERT INTO core.alerts VALUES ({marks})", rows)
+        con.executemany(f"INSERT INTO core.alerts ({names}) VALUES ({marks})", rows)

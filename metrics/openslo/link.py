@@ -279,7 +279,7 @@ class _Linker:
             assert isinstance(home.object, AlertPolicy)
             at, spec = ("spec",), home.object.spec
         assert spec is not None
-        self.targets(home, at, spec)
+        names = self.targets(home, at, spec)
         condition = spec.conditions[0]
         where: Path = (*at, "conditions", 0)
         if condition.condition_ref is not None:
@@ -290,14 +290,22 @@ class _Linker:
             assert condition.metadata is not None
             assert condition.spec is not None
             pair = self.pair(home, where, condition.metadata, condition.spec, target, window)
-        return [pair] if spec.alert_when_breaching else []
+        if not spec.alert_when_breaching:
+            return []
+        return [replace(pair, targets=names, tell_end=spec.alert_when_resolved)]
 
-    def targets(self, home: Read, at: Path, spec: AlertPolicySpec) -> None:
+    def targets(self, home: Read, at: Path, spec: AlertPolicySpec) -> tuple[str, ...]:
+        """Names of the receivers: what `target` of each notification target says."""
+        names: list[str] = []
         for i, use in enumerate(spec.notification_targets):
             if use.target_ref is not None:
                 path = (*at, "notificationTargets", i, "targetRef")
                 found = self.find(home, path, "AlertNotificationTarget", use.target_ref)
                 assert isinstance(found.object, AlertNotificationTarget)
+                names.append(found.object.spec.target)
+            elif use.spec is not None:
+                names.append(use.spec.target)
+        return tuple(dict.fromkeys(names))
 
     def pair(
         self,

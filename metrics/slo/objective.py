@@ -131,6 +131,10 @@ class AlertPair:
     name: str = ""
     after_s: int = 0
     """Seconds the condition must hold before the alert fires."""
+    targets: tuple[str, ...] = ()
+    """Names of receivers the policy asks for; empty: whoever takes the severity."""
+    tell_end: bool = True
+    """Whether the end of the alert is told."""
 
 
 @dataclass(frozen=True)

@@ -282,6 +282,8 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "frozen": verdict.frozen,
         "key": pair_key(pair),
         "after_s": pair.after_s,
+        "targets": list(pair.targets),
+        "tell_end": pair.tell_end,
         "why": verdict.why,
     }
 

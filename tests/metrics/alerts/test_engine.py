@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from metrics.alerts.outbox import dead_letters
 from metrics.alerts.settings import AlertSettings
 from metrics.alerts.silences import SilenceError, add_silence, end_silence
 from metrics.settings import MaintenanceWindow
+from metrics.slo.objective import AlertPair
 from tests.metrics.alerts.conftest import World
 from tests.metrics.alerts.receiver import Receiver
 from tests.metrics.slo.conftest import AS_OF, objective
@@ -284,3 +287,36 @@ def test_a_missing_secret_waits(world: World, monkeypatch: pytest.MonkeyPatch, r
     assert receiver.got[0][1]["authorization"] == "Bearer hush"
     stored = world.db.execute("SELECT message FROM core.alert_outbox").fetchall()
     assert "hush" not in str(stored)
+
+
+def test_a_policy_names_its_receivers_and_may_keep_the_end_to_itself(
+    world: World, receiver: Receiver
+) -> None:
+    hook = {"type": "webhook", "name": "hook", "url": f"{receiver.url}/hook"}
+    world.settings = with_targets(hook, hook | {"name": "team-a", "url": f"{receiver.url}/a"})
+    pair = AlertPair("page", 86400, 7200, Decimal(3), targets=("team-a",), tell_end=False)
+    other = replace(pair, targets=("nobody here",), tell_end=True)
+    world.objectives = [objective(alerts=(pair,)), objective(slo="other", alerts=(other,))]
+    burning(world)
+    world.tick()
+    world.restart()
+    world.objectives = []
+    world.tick()
+    world.deliver()
+    told = [(path, b["status"], b["commonLabels"]["slo"]) for path, _, b in receiver.got]
+    assert sorted(told) == [
+        ("/a", "firing", "completion"),
+        ("/a", "firing", "other"),
+        ("/a", "resolved", "other"),
+        ("/hook", "firing", "other"),
+        ("/hook", "resolved", "other"),
+    ]
+
+
+def test_tables_of_an_earlier_layout_go_on(world: World) -> None:
+    burning(world)
+    world.tick()
+    world.db.execute("ALTER TABLE core.alerts DROP COLUMN tell_end")
+    world.db.execute("ALTER TABLE core.alerts DROP COLUMN targets")
+    assert world.tick().active == 2
+    assert world.state() == [("completion", "firing"), ("completion", "firing")]
