@@ -36,6 +36,8 @@ _STYLE = """
   [data-testid="stMetricValue"] { font-variant-numeric: tabular-nums; }
   [class*="st-key-facts"] [data-testid="stMetricValue"] { font-size: 1.2rem; }
   [class*="st-key-facts"] [data-testid="stMetric"] { padding: 0; }
+  .st-key-scope { padding: .5rem .9rem .75rem; }
+  [class*="st-key-card_"] [data-testid="stPageLink"] a { padding: 0; }
 </style>
 """
 
@@ -73,8 +75,8 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
 
 
 def _holds_tasks(reader: Answers) -> bool:
-    counts = reader.row("overview_counts")
-    return counts is not None and counts["tasks"] > 0
+    found = reader.row("has_tasks")
+    return found is not None and bool(found["found"])
 
 
 def _head(title: str, reader: Answers, state: dict[str, Any] | None) -> None:

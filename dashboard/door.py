@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import streamlit as st
 
@@ -21,6 +22,8 @@ from dashboard.queries import query_text
 
 DATA_VARIABLE = "AGENT_SLO_DATA"
 DEFAULT_ADDRESSES = {"http": "127.0.0.1:4318", "grpc": "127.0.0.1:4317"}
+
+ACTION_SECONDS = 60.0
 
 Row = dict[str, Any]
 
@@ -39,12 +42,57 @@ def addresses(data: Path) -> Mapping[str, str]:
     return {key: str(door.get(key) or default) for key, default in DEFAULT_ADDRESSES.items()}
 
 
+class ActionRefused(Exception):
+    """What was asked for is not done; the message says why."""
+
+
+def act(data: Path, action: str, arguments: Mapping[str, Any]) -> None:
+    """Ask the running collector for a change, by its `POST /actions`. Raises `ActionRefused`."""
+    try:
+        door = json.loads((data / "door.json").read_text(encoding="utf-8"))
+        answer = httpx.post(
+            f"{door['door']}/actions",
+            json={"action": action, "arguments": dict(arguments)},
+            headers={"authorization": f"Bearer {door['token']}"},
+            timeout=ACTION_SECONDS,
+            trust_env=False,
+        )
+        said = answer.json()
+    except (OSError, ValueError, KeyError, httpx.HTTPError) as error:
+        raise ActionRefused(
+            f"the collector does not answer ({type(error).__name__}); is it running?"
+        ) from error
+    if answer.status_code != 200:
+        raise ActionRefused(str(said.get("error", f"answer {answer.status_code}")))
+
+
 class Answers:
     """Answers to the pages' named queries, from one open reader."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.source: str = reader.source
+
+    @property
+    def source_of_spans(self) -> Reader:
+        """The reader itself, for the queries of other packages."""
+        return self._reader
+
+    @property
+    def skipped(self) -> list[str]:
+        """Files left out because they need a repair."""
+        return list(self._reader.skipped)
+
+    def health(self) -> Row:
+        """What the running collector says of itself; empty when none runs or it does not answer in time."""
+        if self.source != "door":
+            return {}
+        try:
+            door = json.loads(self._reader.folder.door_file.read_text(encoding="utf-8"))
+            return dict(httpx.get(f"{door['door']}/healthz", timeout=2.0, trust_env=False).json())
+        except (OSError, ValueError, KeyError, httpx.HTTPError):
+            # Its answers to queries are shown all the same; a dead collector is told by the page's head.
+            return {}
 
     def table(self, name: str, **parameters: Any) -> pa.Table:
         """Run `dashboard/sql/<name>.sql`. Raises `ReaderError`."""

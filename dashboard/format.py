@@ -9,7 +9,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -97,6 +97,17 @@ def count(value: Any) -> str:
     return UNKNOWN if missing(value) else f"{int(value):,}"
 
 
+def short(value: Any) -> str:
+    """A large count in three digits: `17.0 M`."""
+    if missing(value):
+        return UNKNOWN
+    for least, size, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if value >= least:
+            scaled = float(value) / size
+            return f"{scaled:.1f} {unit}" if scaled < 100 else f"{scaled:.0f} {unit}"
+    return count(value)
+
+
 def counted(value: Any, one: str, many: str | None = None) -> str:
     """`1 task`, `12,345 tasks`."""
     return f"{count(value)} {one if value == 1 else many or one + 's'}"
@@ -119,6 +130,34 @@ def percent(value: Any, digits: int = 1) -> str:
         if float(text) not in (0.0, 100.0):
             return f"{text}%"
     return f"{'>' if share > 0.5 else '<'}{'99.999999' if share > 0.5 else '0.000001'}%"
+
+
+def chance(value: Any) -> str:
+    """A probability as `98%`; near the ends only that it is nearly certain: `>99.9%`."""
+    if missing(value) or 0.001 <= value <= 0.999:
+        return percent(value, 0)
+    return ">99.9%" if value > 0.5 else "<0.1%"
+
+
+def budget_words(remaining: Any) -> str:
+    """What is left of an error budget: `29% left`, `overspent by 120%`."""
+    if missing(remaining):
+        return UNKNOWN
+    return f"{percent(remaining, 0)} left" if remaining >= 0 else f"overspent by {percent(-remaining, 0)}"
+
+
+def signed(value: Any, spell: Callable[[Any], str]) -> str:
+    """A change with its sign, spelt by `spell`: `+12`, `-$0.40`, `±0`."""
+    if missing(value):
+        return UNKNOWN
+    if value == 0:
+        return f"±{spell(0)}"
+    return f"{'+' if value > 0 else '-'}{spell(abs(value))}"
+
+
+def signed_percent(value: Any) -> str:
+    """A change of a share in points of percent: `+1.2%`."""
+    return signed(value, lambda share: percent(share, 1))
 
 
 def interval(lower: Any, upper: Any) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
+SCOPE = "{scope}"
+"""Stands in a file for the tasks that pass the page's filters: `sql/scope.sql`."""
+
 
 @cache
 def query_text(name: str) -> str:
     """The text of `dashboard/sql/<name>.sql`. Raises `FileNotFoundError` for a name without a file."""
-    return (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    text = (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return text.replace(SCOPE, query_text("scope")) if SCOPE in text and name != "scope" else text

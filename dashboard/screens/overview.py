@@ -1,188 +1,207 @@
-"""Overview: are the objectives met, what happened lately, and what was done twice."""
+"""Overview: are the objectives met, what changed since yesterday, what went wrong, and what was done twice."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
-from dashboard import colours
-from dashboard.chrome import badge, dark, open_task, page, table
+from dashboard import charts, colours
+from dashboard.cards import cards
+from dashboard.chrome import open_task, page, table
 from dashboard.door import Answers
+from dashboard.filters import Scope, scope_address, scope_filters
 from dashboard.format import (
     CAUSE_WORDS,
     OUTCOME_WORDS,
     STATE_WORDS,
-    burn_line,
     count,
     counted,
     duration,
-    interval,
-    json_list,
-    json_object,
     markdown_text,
     missing,
-    number,
+    one_line,
     percent,
-    target_percent,
+    signed,
     usd,
     when,
     words,
 )
+from dashboard.incident_words import incident_title
 
-CARDS_PER_ROW = 3
-_SIGNS = {"lt": "<", "lte": "≤", "gt": ">", "gte": "≥"}
+Row = dict[str, Any]
 
 
 def show(reader: Answers) -> None:
     """Draw the page."""
     views = reader.views()
-    status = reader.rows("overview_status") if "slo_status" in views else []
-    history = reader.rows("overview_history") if "slo_history" in views else []
-    if not status:
-        st.info("No objective has been evaluated yet.")
-    for start in range(0, len(status), CARDS_PER_ROW):
-        columns = st.columns(CARDS_PER_ROW, gap="small")
-        for column, row in zip(columns, status[start : start + CARDS_PER_ROW], strict=False):
-            with column:
-                _card(
-                    row, [h for h in history if (h["slo"], h["objective"]) == (row["slo"], row["objective"])]
-                )
-    _outcomes(reader)
-    _duplicates(reader)
+    scope = scope_filters(reader)
+    _since_yesterday(reader, scope, views)
+    if "slo_status" in views:
+        _objectives(reader, scope)
+    if "waste_weekly" in views:
+        _waste(reader)
+    if "incidents" in views:
+        _incidents(reader, scope)
+    _outcomes(reader, scope)
+    _duplicates(reader, scope)
+    _health(reader, scope)
 
 
-def _card(row: dict[str, Any], history: list[dict[str, Any]]) -> None:
-    name = f"card_{row['slo']}_{row['objective']}"
-    with st.container(border=True, key=name, height="stretch"):
-        colour, icon = colours.STATE_BADGE.get(row["state"], ("gray", ":material/help:"))
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{markdown_text(row['title'] or row['slo'])}**", width="content")
-            badge(words(STATE_WORDS, row["state"]), colour, icon)
-        left, right = st.columns([1.3, 1], gap="small", vertical_alignment="bottom")
-        left.metric(
-            f"{count(row['good'])} of {count(row['n'])} {_unit(row)}",
-            markdown_text(percent(row["sli"])),
-            help=markdown_text(row["description"]) if not missing(row["description"]) else None,
-        )
-        trend = [h for h in history if not missing(h["sli"])]
-        if len(trend) > 1:
-            right.plotly_chart(_sparkline(row, trend), key=f"{name}_trend", config={"displayModeBar": False})
-        _budget(row)
-        lines = [_target_line(row), f"Burn {burn_line(row['burn'])}{_exhaustion(row)}"]
-        notes = _notes(row)
-        if notes:
-            lines.append(" · ".join(notes))
-        # Two spaces before a newline are Markdown's line break.
-        st.caption("  \n".join(markdown_text(line) for line in lines))
-        for alert in json_list(row["firing"]):
-            severity = markdown_text(words({}, alert.get("severity")).capitalize())
-            st.caption(
-                f":material/notifications_active: **{severity} alert:** {markdown_text(alert.get('why'))}"
-            )
-
-
-def _sparkline(row: dict[str, Any], trend: list[dict[str, Any]]) -> go.Figure:
-    """The SLI over the kept evaluations, with the target as a dashed line."""
-    chart = go.Figure()
-    chart.add_scatter(
-        x=[point["at"] for point in trend],
-        y=[point["sli"] * 100 for point in trend],
-        customdata=[
-            [percent(p["sli"]), count(p["good"]), count(p["n"]), when(p["at"], seconds=False)] for p in trend
-        ],
-        mode="lines",
-        line={"color": colours.SKY if dark() else colours.BLUE, "width": 2},
-        hovertemplate="%{customdata[0]} (%{customdata[1]} of %{customdata[2]})<br>"
-        "%{customdata[3]}<extra></extra>",
-    )
-    if not missing(row["target"]):
-        chart.add_hline(y=row["target"] * 100, line={"color": colours.GREY, "width": 1, "dash": "dash"})
-    chart.update_layout(
-        height=64,
-        margin={"l": 0, "r": 0, "t": 4, "b": 4},
-        showlegend=False,
-        xaxis={"visible": False, "fixedrange": True},
-        yaxis={"visible": False, "fixedrange": True},
-    )
-    return chart
-
-
-def _unit(row: dict[str, Any]) -> str:
-    """What is counted: with a cut, `unit` belongs to the measured value and tasks are counted."""
-    if not missing(row["cut"]):
-        return "tasks"
-    return markdown_text("events" if missing(row["unit"]) else row["unit"])
-
-
-def _target_line(row: dict[str, Any]) -> str:
-    cut = "" if missing(row["cut"]) else f" {_SIGNS.get(row['op'], row['op'])} {_cut(row)}"
-    return (
-        f"Target {target_percent(row['target'])}{cut} · 95% interval {interval(row['lower'], row['upper'])}"
-    )
-
-
-def _cut(row: dict[str, Any]) -> str:
-    if row["unit"] == "s":
-        return duration(row["cut"])
-    if row["unit"] == "USD":
-        return f"${row['cut']:,.2f}" if row["cut"] == round(row["cut"], 2) else usd(row["cut"])
-    return f"{number(row['cut'], 3)} {'' if missing(row['unit']) else row['unit']}".strip()
-
-
-def _budget(row: dict[str, Any]) -> None:
-    remaining = row["remaining"]
-    if missing(remaining):
-        st.progress(0.0, text="Budget left —")
+def _since_yesterday(reader: Answers, scope: Scope, views: set[str]) -> None:
+    row = reader.row("overview_since_yesterday", **{**scope, "days": 2})
+    if row is None:
         return
-    allowed = (
+    st.subheader("Since yesterday", anchor=False)
+    figures = [
+        ("Tasks", count(row["tasks"]), row["tasks_change"], count, "off"),
+        ("Failed or lost", count(row["failed"]), row["failed_change"], count, "inverse"),
+        ("Unprotected duplicates", count(row["duplicates"]), row["duplicates_change"], count, "inverse"),
+        ("Human interventions", count(row["interventions"]), row["interventions_change"], count, "off"),
+        ("Cost of model calls", usd(row["cost_usd"]), row["cost_change"], usd, "off"),
+        (
+            "Active time, slowest 5%",
+            duration(row["active_p95_s"]),
+            row["active_p95_change_s"],
+            duration,
+            "inverse",
+        ),
+    ]
+    with st.container(key="facts_yesterday", horizontal=True, gap="medium", border=True):
+        for label, value, change, spell, colour in figures:
+            st.metric(
+                label,
+                markdown_text(value),
+                delta=None if missing(change) else signed(change, spell),
+                delta_color=colour if change else "off",
+                delta_arrow="off" if not change else "auto",
+                width="content",
+            )
+    st.caption("The last 24 hours; below each, the difference from the 24 hours before.")
+    lines = [
+        f"New version: {one_line(r['service'], 60)} {one_line(r['app_version'], 40)}, first seen "
+        f"{when(r['first_seen'], seconds=False)}"
+        for r in (reader.rows("overview_new_versions") if "tasks" in views else [])
+    ]
+    if lines:
+        # Two spaces before a newline are Markdown's line break.
+        st.caption("  \n".join(markdown_text(text) for text in lines))
+
+
+def _objectives(reader: Answers, scope: Scope) -> None:
+    st.subheader("Objectives", anchor=False)
+    narrowed = {"agents": scope["agents"], "task_types": scope["task_types"]}
+    status = reader.rows("overview_cards", **narrowed)
+    if not status:
+        if narrowed["agents"] or narrowed["task_types"]:
+            st.info("No objective is held against this agent or task type on its own.")
+        else:
+            st.info("No objective has been evaluated yet.")
+        return
+    history = reader.rows("overview_history")
+    if any(value for parameter, value in scope.items() if parameter not in narrowed):
+        st.caption("Each card counts its objective's own window; only agent and task type narrow it.")
+    counted_rows = [row for row in status if row["counted"] or row["state"] == "invalid"]
+    cards(counted_rows, history, scope_address())
+    _uncounted([row for row in status if row not in counted_rows])
+
+
+def _uncounted(rows: list[Row]) -> None:
+    """Objectives nothing has been counted for: one line each, so that they do not hide the others."""
+    if not rows:
+        return
+    with st.expander(f"{counted(len(rows), 'objective')} without any event yet"):
+        table(
+            [{**row, "state": words(STATE_WORDS, row["state"])} for row in rows],
+            {"title": "Objective", "state": "State", "description": "Counts"},
+            key="uncounted",
+        )
+
+
+def _waste(reader: Answers) -> None:
+    """Money lost to unreliability, in one line."""
+    row = reader.row("overview_waste")
+    if row is None or missing(row["waste_usd"]):
+        return
+    st.subheader("Money lost to unreliability", anchor=False)
+    parts = [
+        f"{usd(row[column])} {name}"
+        for column, name in (
+            ("failed_tasks_usd", "in tasks that failed"),
+            ("abandoned_tasks_usd", "in tasks lost or given up"),
+            ("duplicates_usd", "done twice"),
+            ("loops_usd", "in loops"),
+            ("retries_usd", "in retries"),
+        )
+        if row[column]
+    ]
+    change = (
         ""
-        if missing(row["budget_events"])
-        else f" · {count(row['bad'])} bad, {_allowed(row['budget_events'])} allowed"
+        if missing(row["waste_change"])
+        else f", {signed(row['waste_change'], usd)} against the week before"
     )
-    label = (
-        f"Budget left {percent(remaining, 0)}"
-        if remaining >= 0
-        else f"Budget overspent by {percent(-remaining, 0)}"
+    lines = [
+        f"{usd(row['waste_usd'])} of {usd(row['cost_usd'])} for model calls in the last seven days "
+        f"({percent(row['waste_share'])}), in {count(row['wasteful_tasks'])} of {counted(row['tasks'], 'task')}"
+        f"{change}.",
+        " · ".join(parts),
+    ]
+    if row["unpriced_tasks"]:
+        lines.append(f"{counted(row['unpriced_tasks'], 'task')} without a full price: it is at least that.")
+    st.text("\n".join(line for line in lines if line))
+    st.page_link("screens/cost.py", label="Where it was lost", icon=":material/arrow_forward:")
+
+
+def _incidents(reader: Answers, scope: Scope) -> None:
+    rows = reader.rows("overview_incidents", agents=scope["agents"])
+    st.subheader("Open incidents", anchor=False)
+    if not rows:
+        st.caption("None.")
+        return
+    line = f"{counted(rows[0]['open'], 'incident')} open, {count(rows[0]['open_new'])} of them new since yesterday."
+    st.caption(markdown_text(f"{line} Click a row to read its story."))
+    picked = table(
+        [
+            {
+                **row,
+                "title": incident_title(row),
+                "seen": counted(row["seen_count"], "task"),
+                "last": when(row["last_seen"], seconds=False),
+                "new": "new" if row["is_new"] else "",
+            }
+            for row in rows
+        ],
+        {
+            "severity": "Severity",
+            "title": "What happened",
+            "agent": "Agent",
+            "seen": "Seen in",
+            "last": "Last seen",
+            "new": "New",
+        },
+        key="open_incidents",
+        selectable=True,
     )
-    st.progress(min(max(float(remaining), 0.0), 1.0), text=markdown_text(label + allowed))
+    st.page_link("screens/incidents.py", label="All incidents", icon=":material/arrow_forward:")
+    if picked is not None:
+        st.switch_page("screens/incidents.py", query_params={"id": rows[picked]["incident_id"]})
 
 
-def _allowed(events: float) -> str:
-    """Budgets are fractions of events; the fraction only matters while the budget is small."""
-    return number(events, 0 if events >= 100 else 1)
-
-
-def _exhaustion(row: dict[str, Any]) -> str:
-    value = json_object(row["exhaustion"]).get("rolling_s")
-    if missing(value) or row["state"] == "exhausted":
-        return ""
-    return f" · spent in {duration(value)} at this rate"
-
-
-def _notes(row: dict[str, Any]) -> list[str]:
-    notes = []
-    if not missing(row["unknown"]) and row["unknown"] > 0:
-        bounds = interval(row["sli_unknown_bad"], row["sli_unknown_good"])
-        notes.append(f"{count(row['unknown'])} unknown: between {bounds}")
-    if not missing(row["excluded"]) and row["excluded"] > 0:
-        notes.append(f"{count(row['excluded'])} excluded")
-    if not missing(row["inferred_share"]) and row["inferred_share"] > 0:
-        notes.append(f"{percent(row['inferred_share'], 0)} of outcomes inferred")
-    return notes
-
-
-def _outcomes(reader: Answers) -> None:
-    rows = reader.rows("overview_outcomes")
-    totals = reader.row("overview_counts") or {}
+def _outcomes(reader: Answers, scope: Scope) -> None:
+    totals = reader.row("overview_totals", **scope) or {}
     st.subheader("Tasks by outcome", anchor=False)
     line = f"{counted(totals.get('tasks'), 'task')} · {count(totals.get('running'))} running"
     line += f" · {count(totals.get('waiting_human'))} waiting for a human"
     if not missing(totals.get("oldest_waiting_since")):
         line += f" (the oldest since {when(totals['oldest_waiting_since'], seconds=False)})"
     st.caption(markdown_text(line))
-    chart = go.Figure()
+    wrong = st.toggle("Only what went wrong", key="wrong", bind="query-params")
+    rows = [row for row in reader.rows("overview_outcomes", **scope) if row["went_wrong"] or not wrong]
+    if not rows:
+        st.caption("No task." if not wrong else "Nothing went wrong.")
+        return
+    title = "Tasks that went wrong" if wrong else "Tasks"
+    chart = charts.chart(f"{title}, by outcome and day of start (UTC)", "tasks", stacked=True)
     for outcome, (colour, pattern) in colours.OUTCOME_STYLE.items():
         days = [row for row in rows if row["outcome"] == outcome]
         if days:
@@ -193,47 +212,33 @@ def _outcomes(reader: Answers) -> None:
                 marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
                 hovertemplate="%{y:,} %{fullData.name}<br>%{x|%Y-%m-%d} UTC<extra></extra>",
             )
-    chart.update_layout(
-        barmode="stack",
-        bargap=0.25,
-        height=260,
-        title={"text": "Tasks started per day (UTC), by outcome", "font": {"size": 14}},
-        margin={"l": 10, "r": 10, "t": 60, "b": 10},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "traceorder": "normal"},
-        yaxis={"title": {"text": "tasks"}, "rangemode": "tozero"},
-        xaxis={"type": "date", "tickformat": "%b %-d", "dtick": 86_400_000 if _days(rows) <= 10 else None},
-    )
-    st.plotly_chart(chart, key="outcomes", config={"displayModeBar": False})
+    charts.days_axis(chart, len({row["day"] for row in rows}))
+    charts.draw(chart, "outcomes")
 
 
-def _days(rows: list[dict[str, Any]]) -> int:
-    return len({row["day"] for row in rows})
-
-
-def _duplicates(reader: Answers) -> None:
-    totals = reader.row("duplicate_totals") or {}
-    rows = reader.rows("overview_duplicates")
+def _duplicates(reader: Answers, scope: Scope) -> None:
+    found = reader.rows("overview_repeats", **scope)
+    rows = [row for row in found if row["duplicate"] == "unprotected"]
+    totals = found[0] if found else {"unprotected": 0, "protected": 0, "no_op": 0}
     st.subheader("Done twice", anchor=False)
-    unprotected = counted(totals.get("unprotected"), "unprotected duplicate")
-    line = f"{unprotected} in {counted(totals.get('tasks'), 'task')}"
-    line += f" · {count(totals.get('protected'))} protected by a key"
-    line += f" · {counted(totals.get('no_op'), 'repeat')} without effect"
+    line = counted(totals["unprotected"], "unprotected duplicate")
+    line += f" · {count(totals['protected'])} protected by a key"
+    line += f" · {counted(totals['no_op'], 'repeat')} without effect"
     if rows:
         line += ". The newest below; click a row to open its task."
     st.caption(markdown_text(line))
     if not rows:
         return
-    shown = [
-        {
-            **row,
-            "started_at": when(row["started_at"]),
-            "cause": words(CAUSE_WORDS, row["cause"]),
-            "undone": _undone(row["compensated"]),
-        }
-        for row in rows
-    ]
     picked = table(
-        shown,
+        [
+            {
+                **row,
+                "started_at": when(row["started_at"]),
+                "cause": words(CAUSE_WORDS, row["cause"]),
+                "undone": _undone(row["compensated"]),
+            }
+            for row in rows
+        ],
         {
             "started_at": "When",
             "agent": "Agent",
@@ -247,6 +252,9 @@ def _duplicates(reader: Answers) -> None:
         key="duplicates",
         selectable=True,
     )
+    st.page_link(
+        "screens/actions.py", label="All repeats and the tools to fix first", icon=":material/arrow_forward:"
+    )
     if picked is not None:
         open_task(rows[picked]["task_id"])
 
@@ -255,6 +263,26 @@ def _undone(compensated: Any) -> str | None:
     if missing(compensated):
         return None
     return "yes" if compensated else "no"
+
+
+def _health(reader: Answers, scope: Scope) -> None:
+    """One line on how far all this can be trusted."""
+    row = reader.row("overview_health", **scope)
+    if row is None:
+        return
+    st.subheader("Data", anchor=False)
+    parts = [
+        counted(row["senders"], "service"),
+        f"outcome unknown for {counted(row['unknown'], 'task')} ({percent(row['unknown_share'])})",
+        f"no full price for {counted(row['unpriced'], 'task')} ({percent(row['unpriced_share'])})",
+        f"{counted(row['delivered_twice'], 'task')} with spans that arrived twice",
+        f"{counted(row['excluded'], 'task')} excluded from objectives",
+    ]
+    for missing_key, label in (("without_environment", "environment"), ("without_version", "version")):
+        if row[missing_key]:
+            parts.append(f"{counted(row[missing_key], 'task')} without {label}")
+    st.caption(markdown_text(" · ".join(parts)))
+    st.page_link("screens/data.py", label="What each sender's traces lack", icon=":material/arrow_forward:")
 
 
 page("Overview", show)

@@ -23,6 +23,7 @@ from dashboard.format import (
     when,
     words,
 )
+from dashboard.incident_words import finding_detail
 from dashboard.timeline import figure, idle_gaps
 from dashboard.verdict import evidence_ids, run_evidence, task_facts, verdict_notes, verdict_sentence
 
@@ -98,7 +99,10 @@ def _facts(task: Row) -> None:
 def _findings(findings: list[Row]) -> None:
     st.subheader("Findings", anchor=False)
     table(
-        [{**row, "kind": words({}, row["kind"])} for row in findings],
+        [
+            {**row, "kind": words({}, row["kind"]), "detail": finding_detail(row["detail"])}
+            for row in findings
+        ],
         {
             "severity": "Severity",
             "kind": "What",
@@ -246,6 +250,7 @@ def _runs(rows: list[Row]) -> None:
         ],
         {
             "number": "Run",
+            "trace_id": "Trace",
             "agent": "Agent",
             "trigger": "Trigger",
             "verdict": "Verdict",
@@ -253,7 +258,6 @@ def _runs(rows: list[Row]) -> None:
             "started": "Started",
             "ended": "Ended",
             "evidence": "Evidence (span ids)",
-            "trace_id": "Trace",
         },
         key="runs",
         drop_empty=True,

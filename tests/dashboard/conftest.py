@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,19 @@ from streamlit.testing.v1 import AppTest
 
 import dashboard
 from dashboard.door import DATA_VARIABLE, _door
+from tests.agent_slo.conftest import answer
 
 APP = Path(dashboard.__file__).parent / "app.py"
 
 OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the small samples, derived and evaluated."""
+    data = tmp_path_factory.mktemp("samples") / "data"
+    answer("import", files("sample_traces") / "first_light.jsonl.gz", "--data", data)
+    return data
 
 
 @pytest.fixture

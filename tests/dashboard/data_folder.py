@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from collector.views import create_tables
+from metrics.slo.tables import create
 
 START = datetime(2026, 11, 20, 9, 0, 0)
 
@@ -55,15 +56,22 @@ REST = [
     """CREATE TABLE core.revisions (task_id VARCHAR, sli VARCHAR, from_verdict VARCHAR, to_verdict VARCHAR,
         changed_at TIMESTAMP, cause VARCHAR)""",
     "CREATE TABLE core.pipeline (derived_seq BIGINT, as_of TIMESTAMP, last_pass_at TIMESTAMP)",
-    """CREATE TABLE core.slo_status (slo VARCHAR, objective VARCHAR, revision BIGINT, window_start TIMESTAMP,
-        window_end TIMESTAMP, settled_until TIMESTAMP, n BIGINT, good BIGINT, bad BIGINT, unknown BIGINT,
-        excluded BIGINT, sli DOUBLE, lower DOUBLE, upper DOUBLE, sli_unknown_bad DOUBLE, sli_unknown_good
-        DOUBLE, p_met DOUBLE, target DOUBLE, budget_events DOUBLE, remaining DOUBLE, burn VARCHAR, exhaustion
-        VARCHAR, state VARCHAR, firing VARCHAR, sli_name VARCHAR, title VARCHAR, unit VARCHAR, op VARCHAR, cut
-        DOUBLE, description VARCHAR, inferred_share DOUBLE, agent VARCHAR, task_type VARCHAR,
-        split BOOLEAN DEFAULT false)""",
-    """CREATE TABLE core.slo_history (slo VARCHAR, objective VARCHAR, "at" TIMESTAMP, n BIGINT, good BIGINT,
-        bad BIGINT, sli DOUBLE, remaining DOUBLE, burn DOUBLE)""",
+    """CREATE TABLE core.incidents (incident_id VARCHAR, fingerprint VARCHAR, kind VARCHAR, severity VARCHAR,
+        state VARCHAR, agent VARCHAR, tool VARCHAR, seen_count BIGINT, first_seen TIMESTAMP,
+        last_seen TIMESTAMP, representative_task_id VARCHAR, mode VARCHAR, fault VARCHAR, error VARCHAR,
+        shape VARCHAR, findings BIGINT, note VARCHAR, verdict VARCHAR)""",
+    """CREATE TABLE core.incident_findings (finding_id VARCHAR, task_id VARCHAR, kind VARCHAR, mode VARCHAR,
+        severity VARCHAR, rule VARCHAR, agent VARCHAR, tool VARCHAR, fault VARCHAR, error VARCHAR,
+        shape VARCHAR, happened_at TIMESTAMP, complete BOOLEAN, fingerprint VARCHAR)""",
+    """CREATE TABLE core.incident_log (incident_id VARCHAR, said_at TIMESTAMP, state VARCHAR, note VARCHAR,
+        verdict VARCHAR)""",
+    """CREATE TABLE core.model_prices (provider VARCHAR, model VARCHAR, valid_from TIMESTAMP,
+        valid_to TIMESTAMP, input DOUBLE, output DOUBLE, cache_read DOUBLE, cache_write DOUBLE,
+        tiers VARCHAR, source VARCHAR)""",
+    """CREATE TABLE core.sli_events (sli VARCHAR, task_id VARCHAR, subject_id VARCHAR, event_time TIMESTAMP,
+        verdict VARCHAR, value DOUBLE, agent VARCHAR, task_type VARCHAR, service VARCHAR,
+        environment VARCHAR, app_version VARCHAR, excluded_reason VARCHAR, settled BOOLEAN,
+        evidence VARCHAR)""",
 ]
 
 
@@ -93,9 +101,12 @@ def write_folder(data: Path, *, tasks: int = 1, words: Words | None = None, deri
     if derived:
         for table in (TASKS, RUNS, STEPS, ATTEMPTS, ACTIONS, INTERVENTIONS, FINDINGS, *REST):
             con.execute(table)
+        create(con, "slo_status", "core.slo_status")
+        create(con, "slo_history", "core.slo_history")
         con.execute("INSERT INTO core.pipeline VALUES (?, ?, ?)", [tasks, START + timedelta(days=9), START])
         for number in range(tasks):
             _task(con, number, text)
+        _incident(con, tasks, text)
         _status(con, tasks, text)
     con.close()
     return data
@@ -136,6 +147,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
             "conversation_id": f"conv-{number}",
             "service": "shop",
             "environment": "production",
+            "app_version": f"1.{number // 6}",
             "outcome": outcome,
             "outcome_evidence": "stated" if number % 2 == 0 else "inferred",
             "interventions": int(duplicate),
@@ -157,7 +169,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
             "wall_s": 720.0,
             "active_s": 14.2,
             "human_wait_s": 700.0 if duplicate else 0.0,
-            "revision": 1,
+            "revision": "1",
             "rule": "stated_outcome",
             "evidence": [f"{number * 100 + 1:016x}"],
         },
@@ -299,6 +311,46 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
     )
 
 
+def _incident(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
+    """One incident of the duplicates, and the price of the model."""
+    seen = list(range(0, tasks, 5))
+    if not seen:
+        return
+    last = START + timedelta(hours=3 * seen[-1])
+    common = {"kind": "duplicate_action", "mode": "duplicate_action.resume_reexecution", "severity": "high"}
+    common |= {"agent": text.agent, "tool": text.tool, "fault": "timeout", "fingerprint": "feed"}
+    _insert(
+        con,
+        "core.incidents",
+        {
+            **common,
+            "incident_id": "inc-feed",
+            "state": "open",
+            "seen_count": len(seen),
+            "first_seen": START,
+            "last_seen": last,
+            "representative_task_id": f"task-{seen[-1]:04d}",
+            "shape": json.dumps([text.tool]),
+            "findings": len(seen),
+        },
+    )
+    for number in seen:
+        _insert(
+            con,
+            "core.incident_findings",
+            {
+                **common,
+                "finding_id": f"task-{number:04d}-f1",
+                "task_id": f"task-{number:04d}",
+                "happened_at": START + timedelta(hours=3 * number),
+                "complete": True,
+            },
+        )
+    con.execute(
+        "INSERT INTO core.model_prices (provider, model, source) VALUES ('', 'model-large', 'unpriced')"
+    )
+
+
 def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
     end = START + timedelta(days=9)
     shapes = [
@@ -321,7 +373,7 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
             {
                 "slo": slo,
                 "objective": "default",
-                "revision": 1,
+                "revision": "1",
                 "window_start": end - timedelta(days=28),
                 "window_end": end,
                 "settled_until": end,
@@ -359,6 +411,29 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
                     if state == "exhausted"
                     else []
                 ),
+                "pairs": json.dumps(
+                    [
+                        {
+                            "severity": "page",
+                            "long": "6h",
+                            "short": "1h",
+                            "factor": 5.6,
+                            "min_bad": 3,
+                            "max_p": 0.001,
+                            "frozen": False,
+                            "key": "page:6h",
+                            "after_s": 0,
+                            "firing": False,
+                            "why": "burn 0.4 over 6h (1 bad of 10)",
+                            "chosen": "spends 5 % of the budget in 6h",
+                        }
+                    ]
+                ),
+                "notes": json.dumps(["no alert pair page 13.44x over 1h: can never fire"]),
+                "excluded_by": json.dumps({"environment:test": 2} if tasks > 1 else {}),
+                "service": "agents",
+                "split": False,
+                "is_floor": False,
                 "sli_name": slo,
                 "title": title if tasks > 1 else f"{title} {text.agent}",
                 "unit": unit,
@@ -369,6 +444,6 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
         for step in range(40 if tasks > 1 else 0):
             share = good / n + 0.01 * ((step * 7) % 5 - 2) / 2
             con.execute(
-                "INSERT INTO core.slo_history VALUES (?, 'default', ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO core.slo_history VALUES (?, 'default', ?, ?, ?, ?, ?, ?, ?, 10, 1, '1')",
                 [slo, end - timedelta(hours=6 * (40 - step)), n, good, bad, min(share, 1), remaining, 0.4],
             )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import duckdb
+import pandas as pd
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from dashboard.cards import grid
+from dashboard.door import answers
 from tests.dashboard.conftest import OpenPage, texts
 from tests.dashboard.data_folder import Words, write_folder
 
@@ -19,7 +25,20 @@ HOSTILE = Words(
 )
 
 
-@pytest.mark.parametrize("page", ["screens/overview.py", "screens/tasks.py", "screens/task.py"])
+PAGES: dict[str, dict[str, str]] = {
+    "screens/overview.py": {},
+    "screens/incidents.py": {"id": "inc-feed"},
+    "screens/actions.py": {},
+    "screens/humans.py": {},
+    "screens/cost.py": {},
+    "screens/data.py": {},
+    "screens/objective.py": {"slo": "duplicate-action"},
+    "screens/tasks.py": {},
+    "screens/task.py": {"id": "task-0000"},
+}
+
+
+@pytest.mark.parametrize("page", list(PAGES))
 def test_an_empty_folder_says_how_to_point_an_exporter_here(
     open_page: OpenPage, tmp_path: Path, page: str
 ) -> None:
@@ -29,7 +48,20 @@ def test_an_empty_folder_says_how_to_point_an_exporter_here(
     assert "agent-slo demo" in said
 
 
-@pytest.mark.parametrize("page", ["screens/overview.py", "screens/tasks.py", "screens/task.py"])
+PAGES: dict[str, dict[str, str]] = {
+    "screens/overview.py": {},
+    "screens/incidents.py": {"id": "inc-feed"},
+    "screens/actions.py": {},
+    "screens/humans.py": {},
+    "screens/cost.py": {},
+    "screens/data.py": {},
+    "screens/objective.py": {"slo": "duplicate-action"},
+    "screens/tasks.py": {},
+    "screens/task.py": {"id": "task-0000"},
+}
+
+
+@pytest.mark.parametrize("page", list(PAGES))
 def test_derived_tables_without_tasks_are_empty_too(open_page: OpenPage, tmp_path: Path, page: str) -> None:
     said = texts(open_page(write_folder(tmp_path / "data", tasks=0), page))
     assert "Nothing has arrived yet" in said
@@ -51,8 +83,9 @@ def test_the_real_address_is_shown_when_a_collector_wrote_it(open_page: OpenPage
 def test_overview_shows_each_objective_in_words(open_page: OpenPage, tmp_path: Path) -> None:
     test = open_page(write_folder(tmp_path / "data", tasks=12))
     said = texts(test)
-    assert [metric.label for metric in test.metric][:2] == ["431 of 440 actions", "272 of 300 tasks"]
-    assert test.metric[0].value.replace("\\", "") == "98.0%"
+    cards = [metric for metric in test.metric if re.match(r"[\d,]+ of ", metric.label)]
+    assert [metric.label for metric in cards][:2] == ["431 of 440 actions", "272 of 300 tasks"]
+    assert cards[0].value.replace("\\", "") == "98.0%"
     assert "Target 99% · 95% interval 96.0–99.2%" in said
     assert "Burn 1h — · 6h 0.4× · 3d 1.2×" in said
     assert "3 unknown: between 97.3–98.0% · 2 excluded · 34% of outcomes inferred" in said
@@ -67,9 +100,63 @@ def test_overview_shows_each_objective_in_words(open_page: OpenPage, tmp_path: P
 
 def test_overview_lists_the_newest_duplicates(open_page: OpenPage, tmp_path: Path) -> None:
     test = open_page(write_folder(tmp_path / "data", tasks=12))
-    frame = test.dataframe[0].value
+    frame = next(block.value for block in test.dataframe if "Second effect" in block.value.columns)
     assert list(frame["Task"]) == ["task-0010", "task-0005", "task-0000"]
-    assert "3 unprotected duplicates in 3 tasks" in texts(test)
+    assert "3 unprotected duplicates · 0 protected by a key" in texts(test)
+
+
+def test_the_filters_of_the_overview_are_in_the_address(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    assert "12 tasks · 0 running" in texts(open_page(data))
+    assert "6 tasks · 0 running" in texts(open_page(data, version="1.1"))
+    assert "6 tasks · 0 running" in texts(open_page(data, version="1.1", env="production", service="shop"))
+    assert "12 tasks · 0 running" in texts(open_page(data, range="all"))
+    # The last pass was nine days after the first task.
+    assert "0 tasks · 0 running" in texts(open_page(data, range="24h"))
+    assert "No objective is held against this agent" in texts(open_page(data, agent="refund_agent"))
+
+
+def test_only_what_went_wrong_can_be_looked_at(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+
+    def outcomes(**parameters: str) -> list[str]:
+        shown = json.loads(open_page(data, **parameters).get("plotly_chart")[-1].proto.spec)
+        return [trace["name"] for trace in shown["data"]]
+
+    assert outcomes() == ["completed", "waiting for a human", "unknown", "failed", "lost"]
+    assert outcomes(wrong="true") == ["unknown", "failed", "lost"]
+
+
+def test_overview_names_the_open_incidents_in_words(open_page: OpenPage, tmp_path: Path) -> None:
+    test = open_page(write_folder(tmp_path / "data", tasks=12))
+    frame = next(block.value for block in test.dataframe if "What happened" in block.value.columns)
+    assert list(frame["What happened"]) == ["issue_refund was done again when the run was resumed"]
+    assert "1 incident open, 0 of them new since yesterday" in texts(test)
+
+
+def test_cards_leave_no_hole() -> None:
+    assert [grid(n) for n in range(12)] == [
+        [], [1], [2], [3], [2, 2], [3, 2], [3, 3], [3, 2, 2], [3, 3, 2], [3, 3, 3], [3, 3, 2, 2], [3, 3, 3, 2],
+    ]  # fmt: skip
+
+
+def test_objective_shows_burn_pairs_and_the_formula(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    test = open_page(data, "screens/objective.py", slo="duplicate-action", objective="default")
+    said = texts(test)
+    assert "SLI        good / (good + bad)  =  431 / (431 + 9)  =  97.955%" in said
+    assert "budget     allowed x actions  =  1.000% x 440  =  4.4 bad actions allowed" in said
+    assert "No alert pair page 13.44x over 1h: can never fire" in said
+    assert "The budget is already spent." in said
+    pairs = next(block.value for block in test.dataframe if "Why this pair" in block.value.columns)
+    assert list(pairs["Why this pair"]) == ["spends 5 % of the budget in 6h"]
+    # The rows are not what any objective file says, so nothing is made up from a file.
+    assert "The definition of this objective is not known here" in said
+
+
+def test_an_unknown_objective_is_said(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=2)
+    assert "There is no objective of this name" in texts(open_page(data, "screens/objective.py", slo="nope"))
 
 
 def test_tasks_are_narrowed_by_the_address(open_page: OpenPage, tmp_path: Path) -> None:
@@ -120,11 +207,7 @@ def test_an_unknown_task_is_said_and_not_rendered(open_page: OpenPage, tmp_path:
 
 def test_hostile_text_never_reaches_markdown_unescaped(open_page: OpenPage, tmp_path: Path) -> None:
     data = write_folder(tmp_path / "data", tasks=1, words=HOSTILE)
-    for page, parameters in (
-        ("screens/overview.py", {}),
-        ("screens/tasks.py", {}),
-        ("screens/task.py", {"id": "task-0000"}),
-    ):
+    for page, parameters in PAGES.items():
         test = open_page(data, page, **parameters)
         rendered = [str(e.value) for e in (*test.markdown, *test.caption, *test.title, *test.info)]
         rendered += [f"{metric.label} {metric.value} {metric.help}" for metric in test.metric]
@@ -135,3 +218,117 @@ def test_hostile_text_never_reaches_markdown_unescaped(open_page: OpenPage, tmp_
             for column in block.value.columns:
                 for cell in block.value[column]:
                     assert not str(cell).startswith(("=", "+", "@"))
+
+
+def frame_with(test: AppTest, column: str) -> pd.DataFrame:
+    """The first table that has this column."""
+    found: pd.DataFrame = next(block.value for block in test.dataframe if column in block.value.columns)
+    return found
+
+
+@pytest.mark.parametrize("page", list(PAGES))
+def test_every_page_opens_over_samples(open_page: OpenPage, samples: Path, page: str) -> None:
+    test = open_page(samples, page, range="all")
+    said = texts(test)
+    assert "cannot be read" not in said
+    assert "nan" not in re.findall(r"\b[a-z]+\b", said)
+    assert not re.search(r"None(?![.:])", said)
+
+
+def test_actions_name_the_tools_to_fix_first(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    test = open_page(data, "screens/actions.py")
+    tools = frame_with(test, "What to do")
+    assert list(tools["Tool"]) == ["issue_refund"]
+    assert list(tools["What to do"]) == ["send an idempotency key: it has acted twice"]
+    assert list(tools["With a key"]) == [0.0]
+    causes = frame_with(test, "Cause")
+    assert list(causes["Cause"]) == ["run again after a resume"]
+    assert list(frame_with(test, "Second effect")["Task"]) == ["task-0010", "task-0005", "task-0000"]
+    assert "Executed side effects 15" in texts(test)
+    assert "None." in texts(open_page(data, "screens/actions.py", kind="suspected"))
+    assert "No tool with a side effect" in texts(open_page(data, "screens/actions.py", range="24h"))
+
+
+def test_humans_are_counted_by_decision_and_wait(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    test = open_page(data, "screens/humans.py")
+    said = texts(test)
+    assert "Interventions 3" in said
+    assert "Tasks with one 3 of 12" in said
+    assert "Approved / edited / rejected 3 / 0 / 0" in said
+    assert "Waiting, median 11 min 46 s" in said
+    assert "No intervention says who should have decided" in said
+    assert list(frame_with(test, "Requested")["Task"]) == ["task-0010", "task-0005", "task-0000"]
+    assert "No human took part" in texts(open_page(data, "screens/humans.py", agent="nobody", range="24h"))
+
+
+def test_labelled_interventions_have_precision_and_recall(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=16)
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute(
+            "UPDATE core.interventions SET level = 'lead', required_level = 'lead' WHERE task_id = 'task-0000'"
+        )
+        con.execute(
+            "UPDATE core.interventions SET level = 'lead', required_level = 'none' WHERE task_id = 'task-0005'"
+        )
+        con.execute("UPDATE core.findings SET kind = 'executed_without_approval' WHERE task_id = 'task-0010'")
+    labels = frame_with(open_page(data, "screens/humans.py"), "Precision")
+    assert labels.iloc[0].to_dict() == {
+        "Agent": "refund_agent",
+        "Labelled": "2 of 4 (50%)",
+        "Precision": "50.0% (1 of 2)",
+        "Recall": "50.0%",
+        "Missed": "1",
+        "At the right level": "50.0% (1)",
+    }
+
+
+def test_cost_shows_unpriced_as_unknown(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    test = open_page(data, "screens/cost.py", measure="Cost")
+    said = texts(test)
+    assert "2 of 12 tasks have a model call without a price" in said
+    assert "The dearest tasks" in said
+    dearest = frame_with(test, "Model / tool calls")
+    assert len(dearest) == 10
+    assert dearest.iloc[0]["Task"] == "task-0011"
+
+
+def test_incidents_are_a_queue_and_a_story(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    queue = open_page(data, "screens/incidents.py")
+    assert "1 incident, 1 open." in texts(queue)
+    assert list(frame_with(queue, "What happened")["Tasks"]) == ["3"]
+    assert "No incident passes these filters" in texts(
+        open_page(data, "screens/incidents.py", severity="low")
+    )
+    one = open_page(data, "screens/incidents.py", id="inc-feed")
+    assert "issue_refund was done again when the run was resumed" in texts(one)
+    assert list(frame_with(one, "Finding")["Task"]) == ["task-0010", "task-0005", "task-0000"]
+    # No collector runs here, so the page says what would do it instead of offering buttons that cannot.
+    assert "agent-slo incident inc-feed --state resolved" in texts(one)
+    assert "There is no incident with this id" in texts(open_page(data, "screens/incidents.py", id="<b>"))
+
+
+def test_an_incident_tells_its_story_and_becomes_a_case(open_page: OpenPage, samples: Path) -> None:
+    with answers(samples) as reader:
+        incident = reader.rows(
+            "incidents_list", days=None, agents=None, states=None, severities=None, kinds=None
+        )[0]
+    test = open_page(samples, "screens/incidents.py", id=incident["incident_id"])
+    assert next(iter(frame_with(test, "What")["What"])) == "the task began"
+    test.checkbox(key="draft").check()
+    test.button(key="export").click().run()
+    assert not test.exception
+    assert [button.label for button in test.get("download_button")] == ["Download the bundle"]
+
+
+def test_data_says_what_senders_lack(open_page: OpenPage, samples: Path) -> None:
+    test = open_page(samples, "screens/data.py")
+    said = texts(test)
+    assert "Not derived yet 0" in said
+    assert len(frame_with(test, "Read as")) > 0
+    lacks = frame_with(test, "What supplies it")
+    assert all(lacks["For"])
+    assert not any("{setting}" in str(text) for text in lacks["What supplies it"])

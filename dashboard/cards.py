@@ -1,0 +1,203 @@
+"""An objective as a card: k of n with its interval, what is left of the budget, how fast it burns, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import colours
+from dashboard.charts import BARE, accent
+from dashboard.chrome import badge
+from dashboard.format import (
+    STATE_WORDS,
+    burn_line,
+    count,
+    duration,
+    interval,
+    json_list,
+    json_object,
+    markdown_text,
+    missing,
+    number,
+    percent,
+    signed_percent,
+    target_percent,
+    usd,
+    when,
+    words,
+)
+
+Row = dict[str, Any]
+
+MOST_IN_A_ROW = 3
+_SIGNS = {"lt": "<", "lte": "≤", "gt": ">", "gte": "≥"}
+
+
+def grid(cards: int) -> list[int]:
+    """How many cards stand in each row, so that none has a hole: 7 -> 3, 2, 2."""
+    if cards <= MOST_IN_A_ROW:
+        return [cards] if cards else []
+    threes, left = divmod(cards, MOST_IN_A_ROW)
+    if left == 0:
+        return [3] * threes
+    return [3] * (threes - 1) + [2, 2] if left == 1 else [3] * threes + [2]
+
+
+def cards(rows: Sequence[Row], history: Sequence[Row], address: Mapping[str, list[str]]) -> None:
+    """Draw all objectives in a grid without holes."""
+    place = 0
+    for width in grid(len(rows)):
+        for column, row in zip(st.columns(width, gap="small"), rows[place : place + width], strict=True):
+            with column:
+                card(row, [h for h in history if key(h) == key(row)], address)
+        place += width
+
+
+def key(row: Row) -> tuple[Any, Any]:
+    """What names an objective."""
+    return row["slo"], row["objective"]
+
+
+def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None:
+    """Draw one objective; `history` are its points, `address` the filters a link takes along."""
+    name = f"card_{row['slo']}_{row['objective']}"
+    with st.container(border=True, key=name, height="stretch"):
+        colour, icon = colours.STATE_BADGE.get(row["state"], ("gray", ":material/help:"))
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.page_link(
+                "screens/objective.py",
+                label=f"**{markdown_text(row['title'] or row['slo'])}**",
+                query_params={**address, "slo": row["slo"], "objective": row["objective"]},
+                icon=":material/chevron_right:",
+                icon_position="right",
+                width="content",
+            )
+            badge(words(STATE_WORDS, row["state"]), colour, icon)
+        left, right = st.columns([1.3, 1], gap="small", vertical_alignment="bottom")
+        left.metric(
+            f"{count(row['good'])} of {count(row['n'])} {unit_word(row)}",
+            markdown_text(percent(row["sli"])),
+            help=markdown_text(row["description"]) if not missing(row["description"]) else None,
+        )
+        trend = [h for h in history if not missing(h["sli"])]
+        if len(trend) > 1:
+            right.plotly_chart(_sparkline(row, trend), key=f"{name}_trend", config=BARE)
+        budget_bar(row)
+        lines = [target_line(row), f"Burn {burn_line(row['burn'])}{_exhaustion(row)}"]
+        change = _change(row)
+        if change:
+            lines.append(change)
+        notes = _notes(row)
+        if notes:
+            lines.append(" · ".join(notes))
+        # Two spaces before a newline are Markdown's line break.
+        st.caption("  \n".join(markdown_text(line) for line in lines))
+        for alert in json_list(row["firing"]):
+            severity = markdown_text(words({}, alert.get("severity")).capitalize())
+            st.caption(
+                f":material/notifications_active: **{severity} alert:** {markdown_text(alert.get('why'))}"
+            )
+
+
+def _sparkline(row: Row, trend: list[Row]) -> go.Figure:
+    """The SLI over the kept evaluations, with the target as a dashed line."""
+    chart = go.Figure()
+    chart.add_scatter(
+        x=[point["at"] for point in trend],
+        y=[point["sli"] * 100 for point in trend],
+        customdata=[
+            [percent(p["sli"]), count(p["good"]), count(p["n"]), when(p["at"], seconds=False)] for p in trend
+        ],
+        mode="lines",
+        line={"color": accent(), "width": 2},
+        hovertemplate="%{customdata[0]} (%{customdata[1]} of %{customdata[2]})<br>"
+        "%{customdata[3]}<extra></extra>",
+    )
+    if not missing(row["target"]):
+        chart.add_hline(y=row["target"] * 100, line={"color": colours.GREY, "width": 1, "dash": "dash"})
+    chart.update_layout(
+        height=64,
+        margin={"l": 0, "r": 0, "t": 4, "b": 4},
+        showlegend=False,
+        xaxis={"visible": False, "fixedrange": True},
+        yaxis={"visible": False, "fixedrange": True},
+    )
+    return chart
+
+
+def unit_word(row: Row) -> str:
+    """What is counted: with a cut, `unit` belongs to the measured value and tasks are counted."""
+    if not missing(row["cut"]):
+        return "tasks"
+    return markdown_text("events" if missing(row["unit"]) else row["unit"])
+
+
+def target_line(row: Row) -> str:
+    """Target, cut and interval on one line."""
+    cut = "" if missing(row["cut"]) else f" {_SIGNS.get(row['op'], row['op'])} {cut_words(row)}"
+    return (
+        f"Target {target_percent(row['target'])}{cut} · 95% interval {interval(row['lower'], row['upper'])}"
+    )
+
+
+def cut_words(row: Row) -> str:
+    """The cut in its unit: `5 min`, `$0.50`."""
+    if row["unit"] == "s":
+        return duration(row["cut"])
+    if row["unit"] == "USD":
+        return f"${row['cut']:,.2f}" if row["cut"] == round(row["cut"], 2) else usd(row["cut"])
+    return f"{number(row['cut'], 3)} {'' if missing(row['unit']) else row['unit']}".strip()
+
+
+def budget_bar(row: Row) -> None:
+    """What is left of the error budget, as a bar with words."""
+    remaining = row["remaining"]
+    if missing(remaining):
+        st.progress(0.0, text="Budget left —")
+        return
+    allowed = (
+        ""
+        if missing(row["budget_events"])
+        else f" · {count(row['bad'])} bad, {allowed_events(row['budget_events'])} allowed"
+    )
+    label = (
+        f"Budget left {percent(remaining, 0)}"
+        if remaining >= 0
+        else f"Budget overspent by {percent(-remaining, 0)}"
+    )
+    st.progress(min(max(float(remaining), 0.0), 1.0), text=markdown_text(label + allowed))
+
+
+def allowed_events(events: float) -> str:
+    """Budgets are fractions of events; the fraction only matters while the budget is small."""
+    return number(events, 0 if events >= 100 else 1)
+
+
+def _exhaustion(row: Row) -> str:
+    value = json_object(row["exhaustion"]).get("rolling_s")
+    if missing(value) or row["state"] == "exhausted":
+        return ""
+    return f" · spent in {duration(value)} at this rate"
+
+
+def _change(row: Row) -> str:
+    """What the last day did to the budget; nothing when it did nothing."""
+    change = row["remaining_change"]
+    if missing(change) or round(float(change), 3) == 0:
+        return ""
+    return f"Since yesterday {signed_percent(change)} of the budget"
+
+
+def _notes(row: Row) -> list[str]:
+    notes = []
+    if not missing(row["unknown"]) and row["unknown"] > 0:
+        bounds = interval(row["sli_unknown_bad"], row["sli_unknown_good"])
+        notes.append(f"{count(row['unknown'])} unknown: between {bounds}")
+    if not missing(row["excluded"]) and row["excluded"] > 0:
+        notes.append(f"{count(row['excluded'])} excluded")
+    if not missing(row["inferred_share"]) and row["inferred_share"] > 0:
+        notes.append(f"{percent(row['inferred_share'], 0)} of outcomes inferred")
+    return notes

@@ -1,0 +1,50 @@
+"""How every chart is laid out: title, axes with units, one hover, no button bar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import colours
+from dashboard.chrome import dark
+
+BARE = {"displayModeBar": False}
+
+
+def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) -> go.Figure:
+    """An empty figure with a title and a named vertical axis."""
+    figure = go.Figure()
+    figure.update_layout(
+        barmode="stack" if stacked else "group",
+        bargap=0.25,
+        height=height,
+        title={"text": title, "font": {"size": 14}},
+        margin={"l": 10, "r": 10, "t": 60, "b": 10},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "traceorder": "normal"},
+        yaxis={"title": {"text": unit}, "rangemode": "tozero"},
+        hoverlabel={"namelength": -1},
+    )
+    return figure
+
+
+def days_axis(figure: go.Figure, days: int) -> None:
+    """A time axis in days (UTC); up to ten days have a mark each."""
+    figure.update_xaxes(type="date", tickformat="%b %-d", dtick=86_400_000 if 0 < days <= 10 else None)
+
+
+def draw(figure: go.Figure, key: str) -> None:
+    """Show a figure in the page."""
+    st.plotly_chart(figure, key=key, config=BARE)
+
+
+def accent() -> str:
+    """The colour of a single series, which must stand out from the page in both themes."""
+    return colours.SKY if dark() else colours.BLUE
+
+
+def line(figure: go.Figure, rows: list[dict[str, Any]], x: str, y: str, name: str, **more: Any) -> None:
+    """One line through rows; unknown values leave a gap. `more` goes to plotly."""
+    style = {"mode": "lines+markers", "marker": {"size": 5}, "connectgaps": False, **more}
+    figure.add_scatter(name=name, x=[row[x] for row in rows], y=[row[y] for row in rows], **style)

@@ -1,0 +1,225 @@
+"""Actions: what was done to the outside world more than once, why, and which tools to fix first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from dashboard import charts, colours
+from dashboard.chrome import open_task, page, table
+from dashboard.door import Answers
+from dashboard.filters import Scope, scope_filters
+from dashboard.format import (
+    CAUSE_WORDS,
+    DUPLICATE_WORDS,
+    count,
+    counted,
+    markdown_text,
+    missing,
+    percent,
+    when,
+    words,
+)
+
+Row = dict[str, Any]
+
+ADVICE = {
+    "key_not_honoured": "the tool takes the key and acts twice all the same: mend the tool",
+    "needs_key_now": "send an idempotency key: it has acted twice",
+    "needs_key": "send an idempotency key before it acts twice",
+    "key_missing_sometimes": "send the key on every call",
+    "repeats": "find out why it is called again",
+    "state_class": "its class is guessed from its name: state it",
+    "nothing": "",
+}
+KIND_STYLE = {
+    "unprotected": (colours.VERMILION, ""),
+    "protected": (colours.GREEN, "/"),
+    "no_op": (colours.GREY, "."),
+}
+SUSPECTED = "suspected"
+
+
+def show(reader: Answers) -> None:
+    """Draw the page."""
+    scope = scope_filters(reader)
+    totals = reader.row("actions_totals", **scope)
+    if totals is None or totals["executed"] == 0:
+        st.info("No tool with a side effect was executed in this time. Widen the filters.")
+        return
+    _figures(totals)
+    _tools(reader.rows("actions_tools", **scope))
+    _days(reader.rows("actions_daily", **scope))
+    narrowed = _breakdown(reader.rows("actions_by", **scope))
+    _repeats(reader, scope, narrowed)
+
+
+def _figures(row: Row) -> None:
+    with st.container(key="facts", horizontal=True, gap="medium", border=True):
+        for label, value in (
+            ("Executed side effects", count(row["executed"])),
+            ("Unprotected duplicates", count(row["unprotected"])),
+            ("Of all executed", percent(row["unprotected_share"])),
+            ("Proven to take effect twice", count(row["proven"])),
+            ("Undone later", count(row["undone"])),
+            ("Protected by a key", count(row["protected"])),
+            ("Without effect", count(row["no_op"])),
+            ("Suspected", count(row["suspected"])),
+            ("Calls with a key", percent(row["key_coverage"])),
+        ):
+            st.metric(label, markdown_text(value), width="content")
+
+
+def _tools(rows: list[Row]) -> None:
+    st.subheader("Tools to fix first", anchor=False)
+    st.caption(
+        "Every tool with a side effect. A call with an idempotency key that the tool honours cannot be done twice."
+    )
+    table(
+        [
+            {
+                **row,
+                "class": words({}, row["effect_class"]) + (" (guessed)" if row["guessed"] else ""),
+                "executed": count(row["executed"]),
+                "unprotected": count(row["unprotected"]) if row["unprotected"] else "",
+                "share": percent(row["unprotected_share"]) if row["unprotected"] else "",
+                "protected": count(row["protected"]) if row["protected"] else "",
+                "uncertain": count(row["uncertain"]) if row["uncertain"] else "",
+                "advice": ADVICE.get(row["advice"], row["advice"]),
+            }
+            for row in rows
+        ],
+        {
+            "tool": "Tool",
+            "class": "Class",
+            "executed": "Executed",
+            "key_coverage": "With a key",
+            "unprotected": "Unprotected",
+            "share": "Of executed",
+            "protected": "Protected",
+            "uncertain": "Ended unknown",
+            "advice": "What to do",
+        },
+        key="tools",
+        config={
+            "With a key": st.column_config.ProgressColumn(
+                min_value=0, max_value=1, format="percent", width=110
+            ),
+            **{
+                name: st.column_config.Column(alignment="right")
+                for name in ("Executed", "Unprotected", "Of executed", "Protected", "Ended unknown")
+            },
+        },
+    )
+
+
+def _days(rows: list[Row]) -> None:
+    if not rows:
+        return
+    chart = charts.chart("Repeats by day (UTC)", "repeats", stacked=True)
+    for kind, (colour, pattern) in KIND_STYLE.items():
+        days = [row for row in rows if row["duplicate"] == kind]
+        if days:
+            chart.add_bar(
+                name=words(DUPLICATE_WORDS, kind),
+                x=[row["day"] for row in days],
+                y=[row["repeats"] for row in days],
+                marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
+                hovertemplate="%{y:,} %{fullData.name}<br>%{x|%Y-%m-%d} UTC<extra></extra>",
+            )
+    charts.days_axis(chart, len({row["day"] for row in rows}))
+    charts.draw(chart, "days")
+
+
+def _breakdown(rows: list[Row]) -> Row:
+    """Repeats by cause, tool and agent; returns what the clicked rows narrow the list to."""
+    narrowed: Row = {"cause": None, "tool": None, "agent": None}
+    if not rows:
+        return narrowed
+    st.subheader("By cause, tool and agent", anchor=False)
+    st.caption("Click a row to list its repeats below.")
+    for dimension, column in zip(
+        ("cause", "tool", "agent"), st.columns([1.25, 1, 1], gap="small"), strict=True
+    ):
+        of = [row for row in rows if row["dimension"] == dimension]
+        with column:
+            picked = table(
+                [
+                    {
+                        **row,
+                        "name": words(CAUSE_WORDS, row["name"]) if dimension == "cause" else row["name"],
+                        "unprotected": count(row["unprotected"]),
+                        "protected": count(row["protected"]),
+                        "no_op": count(row["no_op"]),
+                    }
+                    for row in of
+                ],
+                {
+                    "name": dimension.capitalize(),
+                    "unprotected": "Unprot.",
+                    "protected": "Prot.",
+                    "no_op": "No effect",
+                },
+                key=f"by_{dimension}",
+                selectable=True,
+                config={
+                    name: st.column_config.Column(alignment="right", width=70)
+                    for name in ("Unprot.", "Prot.", "No effect")
+                },
+            )
+        if picked is not None and not missing(of[picked]["name"]):
+            narrowed[dimension] = of[picked]["name"]
+    return narrowed
+
+
+def _repeats(reader: Answers, scope: Scope, narrowed: Row) -> None:
+    st.subheader("Repeats", anchor=False)
+    options = [words(DUPLICATE_WORDS, kind) for kind in KIND_STYLE] + [SUSPECTED]
+    kind = st.segmented_control(
+        "Kind", options, default=options[0], required=True, key="kind", bind="query-params",
+        label_visibility="collapsed",
+    )  # fmt: skip
+    chosen = next((key for key in KIND_STYLE if words(DUPLICATE_WORDS, key) == kind), None)
+    rows = reader.rows(
+        "actions_repeats", **scope, **narrowed, suspected=kind == SUSPECTED,
+        kinds=None if chosen is None else f'["{chosen}"]',
+    )  # fmt: skip
+    only = [words(CAUSE_WORDS, v) if k == "cause" else str(v) for k, v in narrowed.items() if v is not None]
+    where = f" of {', '.join(only)}" if only else ""
+    if not rows:
+        st.caption(markdown_text(f"None{where}."))
+        return
+    more = "" if rows[0]["matching"] == len(rows) else f"; the newest {count(len(rows))} are shown"
+    line = f"{counted(rows[0]['matching'], 'repeat')}{where}{more}. Click a row to open its task."
+    st.caption(markdown_text(line))
+    picked = table(
+        [
+            {
+                **row,
+                "started_at": when(row["started_at"]),
+                "cause": None if missing(row["cause"]) else words(CAUSE_WORDS, row["cause"]),
+                "undone": None if missing(row["compensated"]) else "yes" if row["compensated"] else "no",
+            }
+            for row in rows
+        ],
+        {
+            "started_at": "When",
+            "agent": "Agent",
+            "tool": "Tool",
+            "cause": "Cause",
+            "effect": "Second effect",
+            "undone": "Undone",
+            "task_id": "Task",
+            "idempotency_key": "Key",
+            "arguments": "Arguments",
+        },
+        key="repeats",
+        selectable=True,
+        drop_empty=True,
+    )
+    if picked is not None:
+        open_task(rows[picked]["task_id"])
+
+
+page("Actions", show)

@@ -1,0 +1,378 @@
+"""Incidents: the queue, one incident as a story with its evidence, what people say of it, and its export."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from collector.reader import ReaderError
+from dashboard import charts, colours
+from dashboard.chrome import badge, open_task, page, table
+from dashboard.configuration import ConfigurationError, metrics_settings
+from dashboard.door import ActionRefused, Answers, act, data_folder
+from dashboard.filters import RANGES, USUAL_RANGE
+from dashboard.format import (
+    OUTCOME_WORDS,
+    count,
+    counted,
+    markdown_text,
+    missing,
+    one_line,
+    usd,
+    when,
+    words,
+)
+from dashboard.incident_words import STATE_WORDS, finding_detail, incident_title
+from incidents import evidence, timeline
+from incidents.bundle import Choice, ExportError, check_folder, export
+from incidents.targets import TARGETS
+
+Row = dict[str, Any]
+
+SEVERITY_BADGE = {
+    "critical": ("red", ":material/error:"),
+    "high": ("red", ":material/error:"),
+    "medium": ("orange", ":material/warning:"),
+    "low": ("gray", ":material/info:"),
+}
+SEVERITIES = ("critical", "high", "medium", "low")
+STATES = ("open", "reopened", "acknowledged", "resolved", "ignored")
+VERDICT_WORDS = {"real": "real", "false_alarm": "a false alarm"}
+
+
+def show(reader: Answers) -> None:
+    """Draw the queue, or the incident named by `?id=`."""
+    if "incidents" not in reader.views():
+        st.info("Incidents are grouped after the next pass of the collector.")
+        return
+    wanted = st.query_params.get("id", "")
+    if wanted:
+        st.page_link("screens/incidents.py", label="All incidents", icon=":material/arrow_back:")
+        row = reader.row("incident", id=wanted)
+        if row is None:
+            st.warning("There is no incident with this id; its findings may be past retention.")
+            st.text(one_line(wanted))
+            return
+        _incident(reader, row)
+    else:
+        _queue(reader)
+
+
+def _queue(reader: Answers) -> None:
+    choices = reader.row("incidents_choices") or {}
+    if not choices.get("incidents"):
+        st.info("No incident: nothing in the traces violates a rule.")
+        return
+    rows = reader.rows("incidents_list", **_filters(choices))
+    if not rows:
+        st.info("No incident passes these filters.")
+        return
+    more = "" if rows[0]["matching"] == len(rows) else f"; {count(len(rows))} are shown"
+    line = f"{counted(rows[0]['matching'], 'incident')}, {count(rows[0]['open'])} open{more}."
+    st.caption(
+        markdown_text(f"{line} Findings of one structure are one incident. Click a row to read its story.")
+    )
+    picked = table(
+        [
+            {
+                **row,
+                "title": incident_title(row),
+                "state": words(STATE_WORDS, row["state"]),
+                "verdict": "" if missing(row["verdict"]) else words(VERDICT_WORDS, row["verdict"]),
+                "tasks": count(row["seen_count"]),
+                "first": when(row["first_seen"], seconds=False).removesuffix(" UTC"),
+                "last": when(row["last_seen"], seconds=False).removesuffix(" UTC"),
+            }
+            for row in rows
+        ],
+        {
+            "severity": "Severity",
+            "state": "State",
+            "title": "What happened",
+            "agent": "Agent",
+            "tasks": "Tasks",
+            "first": "First seen",
+            "last": "Last seen",
+            "verdict": "Reviewed",
+            "note": "Note",
+        },
+        key="incidents",
+        selectable=True,
+        drop_empty=True,
+        height=min(38 + 35 * len(rows), 760),
+        config={"Tasks": st.column_config.Column(alignment="right", width=60)},
+    )
+    if picked is not None:
+        st.query_params.from_dict({"id": rows[picked]["incident_id"]})
+        st.rerun()
+
+
+def _filters(choices: Row) -> Row:
+    with st.container(border=True, key="scope"):
+        columns = st.columns([2, 1.6, 1, 1.2, 1.6], gap="small", vertical_alignment="bottom")
+        chosen = columns[0].segmented_control(
+            "Seen in the last",
+            list(RANGES),
+            default=USUAL_RANGE,
+            required=True,
+            key="range",
+            bind="query-params",
+        )
+        states = columns[1].multiselect(
+            "State", STATES, default=["open", "reopened"], key="state", bind="query-params", placeholder="any"
+        )
+        severities = columns[2].multiselect(
+            "Severity", SEVERITIES, key="severity", bind="query-params", placeholder="any"
+        )
+        agents = columns[3].multiselect(
+            "Agent", choices["agents"] or [], key="agent", bind="query-params", placeholder="any"
+        )
+        kinds = columns[4].multiselect(
+            "Kind", choices["kinds"] or [], key="kind", bind="query-params", placeholder="any"
+        )
+    listed = {"states": states, "severities": severities, "agents": agents, "kinds": kinds}
+    return {
+        "days": RANGES[chosen or USUAL_RANGE],
+        **{name: json.dumps(values) if values else None for name, values in listed.items()},
+    }
+
+
+def _incident(reader: Answers, row: Row) -> None:
+    with st.container(border=True, key="verdict"):
+        colour, icon = SEVERITY_BADGE.get(row["severity"], ("gray", ":material/info:"))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            badge(words({}, row["severity"]), colour, icon)
+            badge(words(STATE_WORDS, row["state"]), "gray", ":material/flag:")
+            st.text(incident_title(row))
+        lines = [
+            f"Seen in {counted(row['seen_count'], 'task')}, first {when(row['first_seen'])}, "
+            f"last {when(row['last_seen'])}"
+        ]
+        facts = [
+            ("agent", row["agent"]),
+            ("tool", row["tool"]),
+            ("fault", row["fault"]),
+            ("error", row["error"]),
+        ]
+        lines.append(
+            " · ".join(
+                f"{label} {one_line(v, 120)}"
+                for label, v in facts
+                if not missing(v) and v not in ("", "none")
+            )
+        )
+        if not missing(row["verdict"]):
+            lines.append(f"Reviewed: {words(VERDICT_WORDS, row['verdict'])}")
+        if not missing(row["note"]):
+            lines.append(f"Note: {one_line(row['note'], 500)}")
+        lines.append(f"{row['incident_id']}")
+        st.caption("  \n".join(markdown_text(line) for line in lines if line))
+    _say(reader, row)
+    _story(reader, row)
+    _seen(reader, row)
+    _tasks(reader, row)
+    _said(reader, row)
+    _export(reader, row)
+
+
+def _say(reader: Answers, row: Row) -> None:
+    """What a person says of it goes to the collector, which keeps it apart from what is derived."""
+    if reader.source != "door":
+        st.caption(
+            "To acknowledge or resolve it, start the collector, or say so with "
+            f"`agent-slo incident {markdown_text(row['incident_id'])} --state resolved`."
+        )
+        return
+    note = st.text_input("Note", key="note", placeholder="what is known, who works on it", width=560)
+    said: list[tuple[str, Row]] = [
+        ("Acknowledge", {"state": "acknowledged"}),
+        ("Resolve", {"state": "resolved"}),
+        ("Ignore", {"state": "ignored"}),
+        ("Open again", {"state": "open"}),
+        ("It is real", {"verdict": "real"}),
+        ("False alarm", {"verdict": "false_alarm"}),
+    ]
+    with st.container(horizontal=True):
+        for label, words_of in said:
+            # What already holds is not offered; a note alone can be given with any.
+            if words_of.get("state", "") == row["state"] or words_of.get("verdict", "") == row["verdict"]:
+                continue
+            if st.button(label, key=f"say_{label}"):
+                _tell({**words_of, "incident_id": row["incident_id"], "note": note.strip() or None})
+        if st.button("Note only", key="say_note", disabled=not note.strip()):
+            _tell({"incident_id": row["incident_id"], "note": note.strip()})
+    refused = st.session_state.pop("refused", None)
+    if refused:
+        st.error("It was not kept.", icon=":material/error:")
+        st.text(refused)
+
+
+def _tell(arguments: Row) -> None:
+    try:
+        act(data_folder(), "incidents.say", arguments)
+    except ActionRefused as error:
+        st.session_state["refused"] = str(error)
+    st.rerun()
+
+
+def _story(reader: Answers, row: Row) -> None:
+    st.subheader("What happened", anchor=False)
+    try:
+        found = evidence.find(reader.source_of_spans, ids=[row["incident_id"]])
+        told = next(iter(evidence.gather(reader.source_of_spans, found)), None)
+    except ReaderError as error:
+        # The rest of the page needs no spans and stays.
+        st.warning("The story cannot be told:")
+        st.text(str(error))
+        return
+    if told is None:
+        st.caption("The spans of this incident are past retention; what was counted stays.")
+        return
+    for finding in told.own_findings:
+        st.text(f"{one_line(finding_detail(finding['detail']))} (rule {one_line(finding['rule'], 80)})")
+    table(
+        [
+            {
+                "at": when(line.at),
+                "mark": "✕ fault" if line.fault else "",
+                "text": one_line(line.text, 400),
+                "spans": list(line.span_ids),
+            }
+            for line in timeline.tell(told)
+        ],
+        {"at": "When", "mark": "", "text": "What", "spans": "Evidence (span ids)"},
+        key="story",
+        drop_empty=True,
+        config={"What": st.column_config.Column(width=700)},
+    )
+    st.page_link(
+        "screens/task.py", label="The task with its timeline and spans", icon=":material/timeline:",
+        query_params={"id": told.task["task_id"]},
+    )  # fmt: skip
+
+
+def _seen(reader: Answers, row: Row) -> None:
+    days = reader.rows("incident_daily", fingerprint=row["fingerprint"])
+    if len(days) < 2:
+        return
+    chart = charts.chart("Tasks it was seen in, by day (UTC)", "tasks", height=200)
+    chart.add_bar(
+        x=[day["day"] for day in days],
+        y=[day["tasks"] for day in days],
+        marker={"color": colours.VERMILION},
+        hovertemplate="%{y:,} tasks<br>%{x|%Y-%m-%d} UTC<extra></extra>",
+    )
+    charts.days_axis(chart, len(days))
+    charts.draw(chart, "seen")
+
+
+def _tasks(reader: Answers, row: Row) -> None:
+    rows = reader.rows("incident_tasks", fingerprint=row["fingerprint"])
+    st.subheader("Tasks", anchor=False)
+    st.caption(markdown_text(f"{counted(row['seen_count'], 'task')}, newest first. Click a row to open it."))
+    picked = table(
+        [
+            {
+                **task,
+                "at": when(task["happened_at"]),
+                "outcome": words(OUTCOME_WORDS, task["outcome"]),
+                "cost": usd(task["cost_usd"]),
+                "detail": finding_detail(task["detail"]),
+            }
+            for task in rows
+        ],
+        {
+            "at": "When",
+            "task_id": "Task",
+            "outcome": "Outcome",
+            "app_version": "Version",
+            "detail": "Finding",
+            "rule": "Rule",
+            "evidence": "Evidence (span ids)",
+        },
+        key="tasks",
+        selectable=True,
+        drop_empty=True,
+    )
+    if picked is not None:
+        open_task(rows[picked]["task_id"])
+
+
+def _said(reader: Answers, row: Row) -> None:
+    rows = reader.rows("incident_said", id=row["incident_id"]) if "incident_log" in reader.views() else []
+    if not rows:
+        return
+    st.subheader("What was said of it", anchor=False)
+    table(
+        [
+            {
+                **said,
+                "at": when(said["said_at"]),
+                "verdict": None if missing(said["verdict"]) else words(VERDICT_WORDS, said["verdict"]),
+            }
+            for said in rows
+        ],
+        {"at": "When", "state": "State", "verdict": "Review", "note": "Note"},
+        key="said",
+        drop_empty=True,
+    )
+
+
+def _export(reader: Answers, row: Row) -> None:
+    st.subheader("As an evaluation case", anchor=False)
+    st.caption(
+        "The incident, its twin with the opposite hidden effect and a control, redacted, with a replay core that "
+        "proves them. Nothing leaves this machine until you download it."
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        targets = st.multiselect("For", list(TARGETS), default=["jsonl"], key="targets", width=420)
+        draft = st.checkbox("Also when it does not prove itself (draft)", key="draft")
+        if not st.button("Make it", key="export", disabled=not targets):
+            return
+    try:
+        with st.spinner("Reading the evidence and proving the cases"):
+            packed, groups, left_out = _bundle(reader, row["incident_id"], tuple(targets), draft)
+    except (ExportError, ConfigurationError) as error:
+        st.warning("The case cannot be made:")
+        st.text(str(error))
+        return
+    for reason in left_out:
+        st.text(f"Left out: {one_line(reason, 500)}")
+    if not groups:
+        return
+    st.download_button(
+        "Download the bundle",
+        packed,
+        file_name=f"{row['incident_id']}.zip",
+        mime="application/zip",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def _bundle(
+    reader: Answers, incident_id: str, targets: tuple[str, ...], draft: bool
+) -> tuple[bytes, int, list[str]]:
+    """The bundle as a ZIP archive, how many groups it holds, and why others are left out."""
+    data = data_folder()
+    with tempfile.TemporaryDirectory() as place:
+        out = Path(place) / "cases"
+        check_folder(out, data, force=False)
+        choice = Choice(incidents=(incident_id,), targets=targets, include_draft=draft)
+        written = export(reader.source_of_spans, metrics_settings(data), out, choice, version("agent-slo"))
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(out.rglob("*")):
+                if path.is_file():
+                    archive.write(path, f"{incident_id}/{path.relative_to(out)}")
+    return packed.getvalue(), len(written.groups), [str(item["reason"]) for item in written.excluded]
+
+
+page("Incidents", show)

@@ -1,0 +1,20 @@
+-- one row per provider and model of the tasks in scope, the dearest first
+-- inputs: scope, task_costs
+-- parameters: those of scope
+WITH scope AS NOT MATERIALIZED ({scope})
+SELECT
+    c.provider,
+    c.model,
+    sum(c.calls)::BIGINT AS calls,
+    count(DISTINCT c.task_id) AS tasks,
+    sum(c.fresh_tokens)::BIGINT AS fresh_tokens,
+    sum(c.cache_read_tokens)::BIGINT AS cache_read_tokens,
+    sum(c.cache_write_tokens)::BIGINT AS cache_write_tokens,
+    sum(c.output_tokens)::BIGINT AS output_tokens,
+    sum(c.cost_usd) AS cost_usd,
+    sum(c.unpriced_calls)::BIGINT AS unpriced_calls,
+    sum(c.cache_read_tokens) / nullif(sum(c.fresh_tokens) + sum(c.cache_read_tokens), 0) AS cached_share
+FROM task_costs c
+SEMI JOIN scope s USING (task_id)
+GROUP BY c.provider, c.model
+ORDER BY cost_usd DESC NULLS LAST, calls DESC, c.model

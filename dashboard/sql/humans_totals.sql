@@ -1,0 +1,25 @@
+-- one row: how often a human took part in the tasks in scope, what they decided and how long it took
+-- inputs: scope, interventions
+-- parameters: those of scope
+WITH scope AS NOT MATERIALIZED ({scope}),
+moments AS (
+    SELECT i.*, i.decided_at IS NULL AND i.decision IS NULL AS is_open
+    FROM interventions i
+    SEMI JOIN scope s USING (task_id)
+)
+SELECT
+    (SELECT count(*) FROM scope) AS tasks,
+    count(DISTINCT task_id) AS tasks_with,
+    count(DISTINCT task_id) / nullif((SELECT count(*) FROM scope), 0) AS share_with,
+    count(*) AS interventions,
+    count(*) FILTER (is_open) AS open,
+    min(requested_at) FILTER (is_open) AS oldest_open,
+    count(*) FILTER (decision = 'approved') AS approved,
+    count(*) FILTER (decision = 'edited') AS edited,
+    count(*) FILTER (decision = 'rejected') AS rejected,
+    count(*) FILTER (decision = 'rejected')
+        / nullif(count(*) FILTER (decision IN ('approved', 'edited', 'rejected')), 0) AS rejected_share,
+    median(wait_s) AS wait_median_s,
+    quantile_cont(wait_s, 0.95) AS wait_p95_s,
+    sum(wait_s) AS wait_total_s
+FROM moments
