@@ -168,3 +168,8 @@ def request(seed: int | None = None, start_ns: int = 1_790_000_000_000_000_000) 
 def renewed(body: bytes, mark: bytes) -> bytes:
     """The request as a new one: other trace ids, tasks, conversations and orders. `mark` has eight bytes."""
     return body.replace(MARK, mark).replace(TEXT_MARK, mark.hex()[:8].encode())
+
+
+def with_addresses(body: bytes) -> bytes:
+    """The request with a mail address for every `yesterday`: several in each model call's messages."""
+    return body.replace(b"yesterday", b"a@bee.com")

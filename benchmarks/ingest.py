@@ -1,6 +1,7 @@
 """How fast spans become durable: real HTTP posts from separate processes, 200 only after COMMIT.
 
     python -m benchmarks.ingest                  the collector, then the naive way, and their ratio
+    python -m benchmarks.ingest --redaction keep      without looking for secrets
     python -m benchmarks.ingest --derive         `agent-slo collect`, derivation running, and its drain time
     python -m benchmarks.ingest --seconds 60     longer
 
@@ -134,13 +135,19 @@ def measure_collector(data: Path, given: argparse.Namespace) -> Figures:
             raise SystemExit("--derive needs the agent-slo command; install the project first")
         command = [str(program), "collect", *address]
     else:
-        command = [sys.executable, "-m", "collector", *address]
+        command = [sys.executable, "-m", "collector", "--redaction", given.redaction, *address]
     drain = None
     with server(command, port) as process:
         rss = _Rss(process)
         rss.start()
         before = _cpu(process)
-        load = post(port, connections=given.connections, seconds=given.seconds, pause=given.pause)
+        load = post(
+            port,
+            connections=given.connections,
+            seconds=given.seconds,
+            pause=given.pause,
+            personal=given.personal,
+        )
         cpu = _cpu(process) - before
         if given.derive:
             drain = _wait_derived(data, given.drain_seconds)
@@ -148,7 +155,7 @@ def measure_collector(data: Path, given: argparse.Namespace) -> Figures:
             rows = int(reader.sql("SELECT count(*) AS n FROM spans").column("n")[0].as_py())
         rss.ended.set()
     figures = _figures(
-        "agent-slo collect (derivation on)" if given.derive else "collector",
+        "agent-slo collect (derivation on)" if given.derive else f"collector, {given.redaction}",
         load,
         cpu,
         rss.peak,
@@ -205,7 +212,13 @@ def measure_naive(folder: Path, given: argparse.Namespace) -> Figures:
         rss = _Rss(process)
         rss.start()
         before = _cpu(process)
-        load = post(port, connections=given.connections, seconds=given.seconds, pause=given.pause)
+        load = post(
+            port,
+            connections=given.connections,
+            seconds=given.seconds,
+            pause=given.pause,
+            personal=given.personal,
+        )
         cpu = _cpu(process) - before
         rss.ended.set()
     what = "naive: one transaction a request, " + (
@@ -219,6 +232,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--pause", type=float, default=0.0, help="seconds between requests of a connection")
+    parser.add_argument("--redaction", choices=["keep", "redact", "drop-content"], default="redact")
+    parser.add_argument(
+        "--personal", type=float, default=0.2, help="share of requests whose messages hold mail addresses"
+    )
     parser.add_argument("--derive", action="store_true", help="run the whole `agent-slo collect`")
     parser.add_argument("--drain-seconds", type=float, default=180.0)
     parser.add_argument("--naive", choices=["arrow", "rows", "none"], default="arrow")

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from multiprocessing.queues import Queue as ProcessQueue
 
-from benchmarks.agent_requests import SPANS_A_REQUEST, renewed, request
+from benchmarks.agent_requests import SPANS_A_REQUEST, renewed, request, with_addresses
 
 
 @dataclass
@@ -94,10 +94,13 @@ def _process(
     connections: int,
     seconds: float,
     pause: float,
+    personal: float,
     start: mp.synchronize.Barrier,  # type: ignore[name-defined]
     out: ProcessQueue[Load],
 ) -> None:
     bodies = [request() for _ in range(48)]
+    for i in range(round(len(bodies) * personal)):
+        bodies[i] = with_addresses(bodies[i])
     load = Load()
     start.wait()
     began = time.monotonic()
@@ -112,13 +115,26 @@ def _process(
     out.put(load)
 
 
-def post(port: int, *, connections: int, seconds: float, processes: int = 2, pause: float = 0.0) -> Load:
-    """Keep `connections` connections busy for `seconds`; `pause` seconds between requests of each."""
+def post(
+    port: int,
+    *,
+    connections: int,
+    seconds: float,
+    processes: int = 2,
+    pause: float = 0.0,
+    personal: float = 0.0,
+) -> Load:
+    """Keep `connections` connections busy for `seconds`; `pause` seconds between requests of each.
+
+    `personal`: share of the requests whose messages hold mail addresses.
+    """
     context = mp.get_context("spawn")
     start = context.Barrier(processes)
     out: ProcessQueue[Load] = context.Queue()
     share = [connections // processes + (i < connections % processes) for i in range(processes)]
-    children = [context.Process(target=_process, args=(port, n, seconds, pause, start, out)) for n in share]
+    children = [
+        context.Process(target=_process, args=(port, n, seconds, pause, personal, start, out)) for n in share
+    ]
     for child in children:
         child.start()
     total = Load()
