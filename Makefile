@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench accuracy docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "agent-slo needs Python 3.11 or newer; '$(PYTHON)' was not found. Name yours: make PYTHON=python3.12" >&2; exit 2; }
@@ -30,6 +30,9 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m agent_slo.reference > docs/command-line.md
+
+accuracy: $(STAMP)
+	$(BIN)/python -m tests.cases
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

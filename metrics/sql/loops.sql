@@ -5,7 +5,7 @@
 -- that moves, pages that follow each other and a look before each of several writes are no loops.
 WITH calls AS (
   SELECT
-    c.task_id, c.intent, c.name, c.span_id, c.start_ns,
+    c.task_id, c.intent, c.name, c.span_id, c.start_ns, md5(concat_ws('|', c.name, c.same)) AS asks,
     md5(concat_ws('|', c.name, c.same, c.outcome, c.said)) AS sign,
     c.start_ns >= coalesce(max(c.last_ns) OVER (PARTITION BY c.task_id, c.intent ORDER BY c.start_ns, c.span_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS in_turn
   FROM tool_calls c
@@ -36,7 +36,8 @@ rounds AS (
     count(DISTINCT t.sign) AS signs,
     list(t.span_id ORDER BY t.turn) AS span_ids,
     string_agg(DISTINCT t.name, ', ' ORDER BY t.name) AS tools,
-    min(t.start_ns) AS start_ns
+    max(t.start_ns) AS last_ns,
+    any_value(t.asks) AS asks, any_value(t.sign) AS sign
   FROM turns t
   CROSS JOIN (SELECT unnest(generate_series(1, (SELECT longest_period FROM detector_limits))) AS period) p
   LEFT JOIN turns b ON b.task_id = t.task_id AND b.intent = t.intent AND b.streak = t.streak AND b.turn = t.turn - p.period
@@ -44,8 +45,12 @@ rounds AS (
 ),
 found AS (
   SELECT task_id, intent, streak, period, span_ids, tools, turns, 'loop.equal_calls' AS rule
-  FROM rounds, detector_limits d
+  FROM rounds r, detector_limits d
   WHERE period = 1 AND signs = 1 AND turns + 1 >= d.equal_calls
+    -- the same question had another answer in the end: it was worth waiting
+    AND NOT EXISTS (
+      SELECT 1 FROM calls c
+      WHERE c.task_id = r.task_id AND c.intent = r.intent AND c.asks = r.asks AND c.sign <> r.sign AND c.start_ns > r.last_ns)
   UNION ALL
   SELECT task_id, intent, streak, period, span_ids, tools, turns, 'loop.cycle'
   FROM rounds, detector_limits d
