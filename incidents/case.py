@@ -36,8 +36,8 @@ CAPTURE = (
     "(for most OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)"
 )
 _NO_CONTROL = (
-    "no control could be made: it needs a limit in policies.approvals and the amount "
-    "in the words of the request"
+    "no control could be made: it needs a limit in policies.approvals, and the amount in the request "
+    "or in an answer the agent read"
 )
 # What is never redacted: ids, hashes and words of ours.
 _EXEMPT = frozenset(
@@ -117,7 +117,9 @@ def make_group(evidence: Evidence, settings: MetricsSettings, exporter: str) -> 
     _redacted(base, redactor)  # the first pass learns what is secret, the second finds it wherever it stands
     base = _redacted(base, redactor)
     base["privacy"] = {"redacted": True, "engine": ENGINE, "counts": redactor.counts, "reviewed": False}
-    cases, proof = _proven(base, expectation, situation, redactor)
+    cases, proof = _proven(base, expectation, situation)
+    if expectation.checks and not any(case["role"] == "control" for case in cases):
+        reasons.append(_NO_CONTROL)
     reasons += [
         reason for reason in proof.reasons if not (expectation.reason and reason == "it has no checks")
     ]
@@ -272,9 +274,7 @@ def _redacted(case: Json, redactor: Redactor) -> Json:
     return found
 
 
-def _proven(
-    base: Json, expectation: Expectation, situation: Situation, redactor: Redactor
-) -> tuple[list[Json], Proof]:
+def _proven(base: Json, expectation: Expectation, situation: Situation) -> tuple[list[Json], Proof]:
     """Choose the hidden effect under which the recorded calls fail; the other one is the twin's."""
     best: tuple[list[Json], Proof] | None = None
     doubtful = _doubtful(base, situation)
@@ -286,7 +286,7 @@ def _proven(
         if expectation.checks:
             if expectation.twin:
                 group.append(_twin(incident, doubtful, situation))
-            group += _control(incident, situation, redactor)
+            group += _control(incident, situation)
         proof = prove(group)
         incident["observed"]["failed_checks"] = list(proof.recorded_fails)
         for case in group[1:]:
@@ -357,7 +357,7 @@ def _no_handover(situation: Situation) -> list[Json]:
     return [expectations.check("noesc", "escalated", tools=situation.escalations, expected=False)]
 
 
-def _control(incident: Json, situation: Situation, redactor: Redactor) -> list[Json]:
+def _control(incident: Json, situation: Situation) -> list[Json]:
     """The same task on a good day: everything works, so the work is done once and nobody is bothered."""
     control = copy.deepcopy(incident)
     control.update(case_id=incident["case_id"] + "-control", role="control", faults=[])
@@ -395,13 +395,22 @@ def _lowered(control: Json, situation: Situation) -> bool:
             return False
         low = int(limit * 0.8) or 1
         pattern = expectations.spoken(float(value))
-        if not any(pattern.search(message["content"]) for message in control["task"]["messages"]):
+        asked = any(pattern.search(message["content"]) for message in control["task"]["messages"])
+        if not asked and not any(_holds(rule.get("result"), value) for rule in control["world"]["rules"]):
             return False
         for message in control["task"]["messages"]:
             message["content"] = pattern.sub(str(low), message["content"])
         for place in ("world", "observed"):
             control[place] = _replaced(control[place], value, low)
     return True
+
+
+def _holds(value: Any, wanted: float) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds(item, wanted) for item in value.values())
+    if isinstance(value, list):
+        return any(_holds(item, wanted) for item in value)
+    return not isinstance(value, bool) and isinstance(value, (int, float)) and value == wanted
 
 
 def _replaced(value: Any, old: float, new: float) -> Any:

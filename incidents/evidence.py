@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from incidents import conversation
 from incidents.queries import query_text
+from incidents.replay.world import canonical
 
 Row = dict[str, Any]
 BATCH = 100
@@ -165,9 +166,21 @@ def _with_begun(calls: list[Call], runs: Sequence[Row], turns: Sequence[Row]) ->
         found += [
             _begun(item, run["run_id"], asked[-1])
             for item in (asked[-1]["requested"] if asked else [])
-            if item["name"] and item["id"] and item["id"] not in made
+            if item["name"] and item["id"] and item["id"] not in made and not _ran(item, asked[-1], calls)
         ]
     return sorted(found, key=lambda call: (call.started_at, call.span_id))
+
+
+def _ran(item: Mapping[str, Any], turn: Row, calls: Sequence[Call]) -> bool:
+    """Whether a tool span answers the request although it carries no call id: same run, tool and arguments, later."""
+    wanted = canonical(arguments(item["arguments"]) or {})
+    return any(
+        call.run_id == turn["run_id"]
+        and call.tool == item["name"]
+        and call.started_at >= turn["started_at"]
+        and canonical(call.args) == wanted
+        for call in calls
+    )
 
 
 def _begun(item: Mapping[str, Any], run_id: str, turn: Row) -> Call:
