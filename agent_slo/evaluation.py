@@ -77,7 +77,7 @@ class Evaluation:
                     con.execute(LOG)
                     create_tables(con)
                 if self.engine is not None:
-                    counters = advance(con, read_counters(con), every, as_of)
+                    counters = advance(con, read_counters(con), self._objectives, as_of)
                     write_counters(con, counters)
                     self._counters = counters
                     self.engine.evaluate(con, self._objectives, rows, as_of, self._drifts)

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 import duckdb
 
 from metrics.slo.cube import Cube
-from metrics.slo.objective import EventSource, Objective, UnknownPolicy
+from metrics.slo.evaluate import MOST_SCOPES
+from metrics.slo.objective import Dimension, EventSource, Objective, Scope, UnknownPolicy
 from metrics.slo.tables import identifier, replace_rows
 from metrics.slo.windows import utc
 
@@ -60,9 +61,10 @@ def advance(
 ) -> list[CounterRow]:
     """Counters as of the objectives' settled watermarks; one that is new begins with its window.
 
-    An unknown event counts as unknown when it happened and as bad when its policy makes it so. What arrives
-    later than the watermark is not counted. Objectives that cannot be counted, and methods that count slices,
-    have none.
+    An objective that is split has one row for each agent or task type, at most `MOST_SCOPES`; one that is new
+    begins when it is first seen. An unknown event counts as unknown when it happened and as bad when its policy
+    makes it so. What arrives later than the watermark is not counted. Objectives that cannot be counted, and
+    methods that count slices, have none.
     """
     moment = utc(as_of)
     groups: dict[object, list[tuple[Objective, datetime, datetime]]] = {}
@@ -73,8 +75,7 @@ def advance(
         old = before.get(objective.key)
         until = moment - timedelta(seconds=objective.settle_s)
         since = old.counted_until if old else objective.window.bounds(moment)[0]
-        if old:
-            kept[old.key] = old
+        kept |= {k: row for k, row in before.items() if _is_of(row, objective)}
         if since < until:
             key = "events" if isinstance(objective.source, EventSource) else objective.source
             groups.setdefault(key, []).append((objective, since, until))
@@ -86,10 +87,24 @@ def advance(
             continue  # The evaluation reports such an objective as invalid.
         try:
             for objective, since, until in group:
-                kept[objective.key] = _grown(cube, kept.get(objective.key), objective, since, until)
+                kept |= _grown(cube, kept, objective, since, until)
         finally:
             cube.drop()
     return list(kept.values())
+
+
+def _is_of(row: CounterRow, objective: Objective) -> bool:
+    """Whether the row counts the objective or a part of it."""
+    if row.key == objective.key:
+        return True
+    if not row.split or row.slo != objective.slo:
+        return False
+    return row.objective == objective.narrowed(_scope(row, objective)).objective
+
+
+def _scope(row: CounterRow, objective: Objective) -> Scope:
+    values: dict[Dimension, str | None] = {"agent": row.agent, "task_type": row.task_type}
+    return tuple((d, values[d]) for d in objective.per)
 
 
 def _undecided(objective: Objective) -> Objective:
@@ -98,24 +113,38 @@ def _undecided(objective: Objective) -> Objective:
 
 
 def _grown(
-    cube: Cube, old: CounterRow | None, objective: Objective, since: datetime, until: datetime
-) -> CounterRow:
-    counts = cube.counts(objective, [(since, until)])[0]
+    cube: Cube, kept: Mapping[Key, CounterRow], objective: Objective, since: datetime, until: datetime
+) -> dict[Key, CounterRow]:
+    """The rows of an objective and its parts, grown by the events in (since, until]."""
+    window = [(since, until)]
+    counted = cube.split_counts(objective, window)
     # What was unknown when it happened, also when it has turned bad since: the sum must not depend on when it is read.
-    unknown = cube.counts(_undecided(objective), [(since, until)])[0].unknown
-    scope = dict(objective.scope)
-    return CounterRow(
-        slo=objective.slo,
-        objective=objective.objective,
-        agent=scope.get("agent"),
-        task_type=scope.get("task_type"),
-        split=bool(objective.scope),
-        good=counts.good + (old.good if old else 0),
-        bad=counts.bad + (old.bad if old else 0),
-        unknown=unknown + (old.unknown if old else 0),
-        excluded=counts.excluded + (old.excluded if old else 0),
-        counted_until=until,
-    )
+    undecided = counted
+    if objective.unknown.due_s is not None:
+        undecided = cube.split_counts(_undecided(objective), window)
+    rows = {k: row for k, row in kept.items() if _is_of(row, objective)}
+    scopes = [(), *(_scope(row, objective) for row in rows.values() if row.split)]
+    scopes += [s for s in (*counted, *undecided) if s not in scopes]
+    found: dict[Key, CounterRow] = {}
+    for scope in dict.fromkeys(scopes[: MOST_SCOPES + 1]):
+        one = objective.narrowed(scope) if scope else objective
+        old = rows.get(one.key)
+        now = counted[scope][0] if scope in counted else None
+        unknown = undecided[scope][0].unknown if scope in undecided else 0
+        values = dict(scope)
+        found[one.key] = CounterRow(
+            slo=one.slo,
+            objective=one.objective,
+            agent=values.get("agent"),
+            task_type=values.get("task_type"),
+            split=bool(scope),
+            good=(now.good if now else 0) + (old.good if old else 0),
+            bad=(now.bad if now else 0) + (old.bad if old else 0),
+            unknown=unknown + (old.unknown if old else 0),
+            excluded=(now.excluded if now else 0) + (old.excluded if old else 0),
+            counted_until=until,
+        )
+    return found
 
 
 def write_counters(

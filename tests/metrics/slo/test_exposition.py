@@ -162,3 +162,21 @@ def test_objectives_of_one_slo_are_told_apart() -> None:
         "s-completion-o",
         "s-completion-other-one",
     }
+
+
+def test_parts_are_counted_beside_the_whole(con: duckdb.DuckDBPyConnection, add: Add) -> None:
+    one = objective(per=("agent",))
+    add(event(ago(hours=2), "good", agent="a"), event(ago(hours=2), "bad", agent="b"))
+    first = advance(con, {}, [one], ago(hours=1))
+    assert {r.agent: (r.good, r.bad) for r in first} == {None: (1, 1), "a": (1, 0), "b": (0, 1)}
+    add(event(ago(minutes=5), "good", agent="a"), event(ago(minutes=5), "unknown", agent="c"))
+    second = advance(con, {r.key: r for r in first}, [one], AS_OF)
+    assert {r.agent: (r.good, r.bad, r.unknown) for r in second} == {
+        None: (2, 1, 1),
+        "a": (2, 0, 0),
+        "b": (0, 1, 0),
+        "c": (0, 0, 1),
+    }
+    assert {r.counted_until for r in second} == {AS_OF}
+    gone = advance(con, {r.key: r for r in second}, [objective(slo="another")], AS_OF)
+    assert [r.slo for r in gone] == ["another"]
