@@ -299,3 +299,54 @@ def test_any_text_is_loaded_or_refused(junk: str) -> None:
     loaded = load_all("\n" + junk)
     assert loaded.objectives == []
     assert all(str(p) for p in loaded.problems)
+
+
+def test_a_policy_says_whom_to_tell_of_what() -> None:
+    text = """
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: told}
+spec:
+  service: s
+  indicator:
+    metadata: {name: done}
+    spec:
+      ratioMetric:
+        good: {metricSource: {type: AgentSLO, spec: {builtin: task_completion}}}
+        total: {metricSource: {type: AgentSLO, spec: {builtin: task_completion}}}
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{target: 0.95}]
+  alertPolicies: [{alertPolicyRef: fast}]
+---
+apiVersion: openslo/v1
+kind: AlertPolicy
+metadata: {name: fast}
+spec:
+  alertWhenBreaching: true
+  alertWhenResolved: RESOLVED
+  alertWhenNoData: true
+  conditions:
+    - kind: AlertCondition
+      metadata: {name: burn}
+      spec:
+        severity: page
+        condition: {kind: burnrate, op: gt, threshold: 3, lookbackWindow: 1d, alertAfter: 5m}
+  notificationTargets:
+    - targetRef: team
+    - {kind: AlertNotificationTarget, metadata: {name: inline}, spec: {target: pager}}
+---
+apiVersion: openslo/v1
+kind: AlertNotificationTarget
+metadata: {name: team}
+spec: {target: slack}
+"""
+    for resolved in (True, False):
+        (objective,) = load(text.replace("RESOLVED", str(resolved).lower()))
+        assert objective.no_data is True
+        (pair,) = objective.alerts or ()
+        assert (pair.targets, pair.tell_end, pair.after_s) == (("slack", "pager"), resolved, 300)
+    (quiet,) = load(
+        text.replace("RESOLVED", "true").replace("alertWhenBreaching: true", "alertWhenBreaching: false")
+    )
+    assert quiet.alerts == ()
