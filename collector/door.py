@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import io
 import json
 import os
@@ -26,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from collector.access import Access, Role, Token
 from collector.settings import CollectorSettings
 from collector.store import Store, StoreError
 
@@ -62,6 +62,8 @@ class Door:
         routes: Sequence[BaseRoute] = (),
     ) -> None:
         self.token = secrets.token_urlsafe(32)
+        """The token of door.json: whoever may read that file may do everything here."""
+        self.access = Access((Token("admin", self.token), *settings.tokens))
         self._store = store
         self._settings = settings
         self._health = health
@@ -75,17 +77,23 @@ class Door:
             routes=[Route("/sql", self._sql, methods=["POST"]), Route("/healthz", self._healthz), *routes]
         )
 
-    def authorised(self, request: Request) -> bool:
-        """Whether the request shows the door's token; further routes must ask this too."""
-        given = request.headers.get("authorization", "").encode()
-        return hmac.compare_digest(given, f"Bearer {self.token}".encode())
+    def authorised(self, request: Request, role: Role = "admin") -> bool:
+        """Whether the request shows a token that may act in this role; further routes must ask this too."""
+        return self.access.allows(request.headers.get("authorization", ""), role) == "yes"
+
+    def refusal(self, request: Request, role: Role) -> Response | None:
+        """The answer for whoever may not act in this role, None for who may."""
+        may = self.access.allows(request.headers.get("authorization", ""), role)
+        if may == "unknown":
+            return _error(401, "a bearer token is needed; it is in door.json of the data folder")
+        return _error(403, f"this token may not: the role {role} is needed") if may == "denied" else None
 
     async def _healthz(self, request: Request) -> Response:
         return JSONResponse(self._health())
 
     async def _sql(self, request: Request) -> Response:
-        if not self.authorised(request):
-            return _error(401, "a bearer token is needed; it is in door.json of the data folder")
+        if (refused := self.refusal(request, "read")) is not None:
+            return refused
         try:
             question = json.loads(await request.body())
             sql, params = question["sql"], question.get("params")

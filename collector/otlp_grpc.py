@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -32,7 +31,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
     def __init__(self, intake: Intake, settings: CollectorSettings, address: Address) -> None:
         self.intake = intake
         self.counters = intake.counters
-        self.token = settings.token
+        self.access = settings.access()
         self.closing = False
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(
@@ -82,10 +81,16 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def _export(self, signal: Signal | None, body: bytes, context: Any) -> bytes:
         label = signal or "metrics"
-        if self.token is not None:
+        if self.access.needed("ingest"):
             given = dict(context.invocation_metadata() or ()).get("authorization", "")
-            given = given if isinstance(given, bytes) else given.encode()
-            if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
+            may = self.access.allows(given, "ingest")
+            if may == "denied":
+                self._count(label, "PERMISSION_DENIED")
+                await context.abort(
+                    grpc.StatusCode.PERMISSION_DENIED,
+                    "this token is not for sending; use one of the role ingest",
+                )
+            if may == "unknown":
                 self._count(label, "UNAUTHENTICATED")
                 await context.abort(
                     grpc.StatusCode.UNAUTHENTICATED,

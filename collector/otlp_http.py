@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from collector import answers
+from collector.access import Access
 from collector.answers import CONTENT_TYPE, JSON, PROTOBUF
 from collector.decode import BadRequest, Encoding, Signal
 from collector.inflate import TooLarge, inflate
@@ -51,14 +51,14 @@ class OtlpHttp:
         intake: Intake,
         *,
         max_bytes: int,
-        token: str | None,
+        access: Access,
         check_host: bool,
         health: Callable[[], dict[str, Any]],
     ) -> None:
         self.intake = intake
         self.counters = intake.counters
         self.max_bytes = max_bytes
-        self.token = token
+        self.access = access
         self.check_host = check_host
         self.health = health
         self.closing = False
@@ -83,6 +83,13 @@ class OtlpHttp:
         return JSONResponse(health, 200 if health["state"] == "ok" else 503)
 
     async def _metrics(self, request: Request) -> Response:
+        if self.access.needed("read"):
+            may = self.access.allows(request.headers.get("authorization", ""), "read")
+            if may != "yes":
+                words = "a bearer token of the role read is needed\n"
+                return PlainTextResponse(
+                    words, 401 if may == "unknown" else 403, {"www-authenticate": "Bearer"}
+                )
         return PlainTextResponse(self.counters.prometheus(), media_type="text/plain; version=0.0.4")
 
     async def export(self, signal: Signal | None, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,14 +116,16 @@ class OtlpHttp:
         self, method: str, headers: dict[bytes, bytes], content_type: str, encoding: Encoding | None
     ) -> None:
         """Everything that can be refused before a byte of the body is read."""
-        if self.token is not None:
-            given = headers.get(b"authorization", b"")
-            if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
+        if self.access.needed("ingest"):
+            may = self.access.allows(headers.get(b"authorization", b""), "ingest")
+            if may == "unknown":
                 raise Refusal(
                     401,
                     "a bearer token is needed: send the header 'authorization: Bearer TOKEN'",
                     {"www-authenticate": "Bearer"},
                 )
+            if may == "denied":
+                raise Refusal(403, "this token is not for sending; use one of the role ingest")
         elif b"origin" in headers:
             raise Refusal(403, "requests from web pages are not accepted here")
         elif self.check_host and _host(headers) not in _LOOPBACK_HOSTS:

@@ -203,7 +203,7 @@ class Collector:
         otlp = OtlpHttp(
             intake,
             max_bytes=settings.max_request_bytes,
-            token=settings.token,
+            access=settings.access(),
             check_host=http_address.loopback,
             health=self.health,
         )

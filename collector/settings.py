@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from collector.access import Access, Token, TokenError
 from collector.redaction.policy import REDACT, RedactionRules
 
 MIB = 1 << 20
@@ -54,8 +55,10 @@ class CollectorSettings:
     """None: no gRPC receiver."""
     door: int = 0
     """Loopback port of the query door; 0: any free one."""
-    token: str | None = None
-    """Bearer token that senders must show on both transports."""
+    token: str | None = field(default=None, repr=False)
+    """Bearer token that senders must show on both transports; short for a Token of the role ingest."""
+    tokens: tuple[Token, ...] = ()
+    """Bearer tokens with roles; see collector.access."""
     insecure: bool = False
     """Allow an address other machines can reach without a token."""
     tls_certificate: Path | None = None
@@ -81,12 +84,20 @@ class CollectorSettings:
     stop_seconds: float = 8.0
     """Time a graceful stop may take before what is left is cut off."""
 
+    def access(self) -> Access:
+        """Who may do what. Raises CollectorError for a token that cannot be used."""
+        try:
+            return Access((*((Token("ingest", self.token),) if self.token else ()), *self.tokens))
+        except TokenError as e:
+            raise CollectorError(str(e)) from e
+
     def addresses(self) -> tuple[Address, Address | None]:
         """(HTTP, gRPC). Raises CollectorError: malformed, or open to others without token and `insecure`."""
         http = Address.parse(self.http, "--http")
         grpc = Address.parse(self.grpc, "--grpc") if self.grpc else None
+        guarded = self.access().needed("ingest")
         for option, address in (("--http", http), ("--grpc", grpc)):
-            if address and not address.loopback and not self.token and not self.insecure:
+            if address and not address.loopback and not guarded and not self.insecure:
                 raise CollectorError(
                     f"{option} {address}: other machines could send here without a token; set a token, "
                     f"listen on 127.0.0.1:{address.port}, or accept the risk with --insecure"

@@ -20,9 +20,15 @@ from agent_slo.incident_actions import incident_actions
 from agent_slo.options import Place, common
 from agent_slo.output import say
 from agent_slo.redaction import redaction_rules
+from collector.access import Role, Token, TokenError, read_tokens
 from collector.serve import Collector, CollectorSettings
 
 TOKEN_VARIABLE = "AGENT_SLO_TOKEN"
+TOKEN_VARIABLES: dict[Role, str] = {
+    "ingest": TOKEN_VARIABLE,
+    "read": "AGENT_SLO_READ_TOKEN",
+    "admin": "AGENT_SLO_ADMIN_TOKEN",
+}
 
 
 @click.command()
@@ -32,7 +38,7 @@ TOKEN_VARIABLE = "AGENT_SLO_TOKEN"
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help=f"File with the token senders must show (or the variable {TOKEN_VARIABLE}).",
+    help=f"File with tokens, `ROLE TOKEN` a line: ingest, read, admin (or {TOKEN_VARIABLE} for senders).",
 )
 @click.option("--tls-certificate", type=click.Path(path_type=Path), help="PEM certificate chain.")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="PEM key of the certificate.")
@@ -67,7 +73,7 @@ def collect(
         "tls_certificate": tls_certificate,
         "tls_key": tls_key,
         "tls_client_ca": tls_client_ca,
-        "token": _token(token_file),
+        "tokens": _tokens(token_file),
         "insecure": insecure or None,
     }
     settings = collector_settings(place.data, config, given, no_grpc=no_grpc)
@@ -93,13 +99,16 @@ def collector_settings(
     return CollectorSettings(data=data, redaction=redaction_rules(config), **values)
 
 
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    token = file.read_text(encoding="utf-8").strip()
-    if not token:
-        raise CommandError(f"{file}: the token file is empty; write the token into it")
-    return token
+def _tokens(file: Path | None) -> tuple[Token, ...]:
+    """Tokens of the file and of the variables, one a role."""
+    try:
+        found = read_tokens(file) if file is not None else ()
+        for role, variable in TOKEN_VARIABLES.items():
+            if value := os.environ.get(variable):
+                found = (*found, Token(role, value))
+    except (TokenError, UnicodeDecodeError) as error:
+        raise CommandError(str(error)) from error
+    return found
 
 
 def _ready(collector: Collector) -> None:

@@ -1,0 +1,89 @@
+"""Who may do what: bearer tokens with roles, on both transports and at the door."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+Role = Literal["ingest", "read", "admin"]
+"""ingest: send telemetry. read: ask the door and /metrics. admin: both, and `POST /actions`."""
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+class TokenError(ValueError):
+    """A token that cannot be used; the message never holds the token."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token; its secret is in no repr, so it is in no log."""
+
+    role: Role
+    secret: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.secret or not self.secret.isascii() or any(c.isspace() for c in self.secret):
+            raise TokenError(
+                f"a token of the role {self.role}: a token is ASCII without spaces; "
+                "`openssl rand -hex 32` prints a good one"
+            )
+
+
+def read_tokens(file: Path) -> tuple[Token, ...]:
+    """Tokens of a file: a line `ROLE TOKEN` each, or a single bare token, which is for senders. `#` begins a comment.
+
+    Raises TokenError naming the file and the line, OSError when it cannot be read.
+    """
+    lines = [(n, text) for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+             if (text := line.strip()) and not text.startswith("#")]  # fmt: skip
+    if not lines:
+        raise TokenError(f"{file}: the token file is empty; write a line such as `ingest TOKEN` into it")
+    found = []
+    for number, text in lines:
+        words = text.split()
+        role = next((r for r in ROLES if r == words[0]), None)
+        try:
+            if len(words) == 2 and role is not None:
+                found.append(Token(role, words[1]))
+            elif len(words) == 1 and len(lines) == 1:
+                found.append(Token("ingest", words[0]))
+            else:
+                raise TokenError(f"write ROLE TOKEN, with one of the roles {', '.join(ROLES)}")
+        except TokenError as e:
+            raise TokenError(f"{file}:{number}: {e}") from e
+    return tuple(found)
+
+
+class Access:
+    """Decides over the value of an `authorization` header. The time it takes tells nothing about the tokens."""
+
+    def __init__(self, tokens: Iterable[Token]) -> None:
+        self._digests: Sequence[tuple[bytes, Role]] = [
+            (hashlib.sha256(b"Bearer " + t.secret.encode()).digest(), t.role) for t in tokens
+        ]
+
+    def needed(self, role: Role) -> bool:
+        """Whether any token gives this role; without one, the thing is open to whoever reaches the address."""
+        return any(r in (role, "admin") for _, r in self._digests)
+
+    def role(self, header: bytes | str) -> Role | None:
+        """The role of the token shown, None when it is none of ours. Every token is compared, whichever fits."""
+        shown = hashlib.sha256(
+            header if isinstance(header, bytes) else header.encode("latin-1", "replace")
+        ).digest()
+        found: Role | None = None
+        for digest, role in self._digests:
+            if hmac.compare_digest(shown, digest):
+                found = role
+        return found
+
+    def allows(self, header: bytes | str, role: Role) -> Literal["yes", "unknown", "denied"]:
+        """Whether the token shown may act in `role`: an admin may do everything."""
+        found = self.role(header)
+        if found is None:
+            return "unknown"
+        return "yes" if found in (role, "admin") else "denied"
