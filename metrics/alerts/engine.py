@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import quote
@@ -31,6 +32,8 @@ from metrics.slo.windows import utc
 from metrics.slo.worst import worst_tasks
 
 KEEP_RESOLVED = timedelta(days=7)
+
+WRITE_TRIES = 3
 
 REMINDER_SLACK = timedelta(seconds=5)
 """A reminder due within so much is sent now: evaluations come every minute, but never to the second."""
@@ -190,6 +193,23 @@ class AlertEngine:
         keys = [*before, *(str(row[0]) for row in changed)]
         if not keys and not messages:
             return
+        for attempt in range(WRITE_TRIES):
+            try:
+                self._write_once(con, keys, changed, messages, now)
+                return
+            except duckdb.TransactionException:
+                # The delivery has marked a reminder that this was about to replace; the next try sees that.
+                if attempt == WRITE_TRIES - 1:
+                    raise
+
+    @staticmethod
+    def _write_once(
+        con: duckdb.DuckDBPyConnection,
+        keys: Sequence[str],
+        changed: list[list[object]],
+        messages: Sequence[tuple[Target, Message]],
+        now: datetime,
+    ) -> None:
         con.execute("BEGIN")
         try:
             write_alerts(con, dict.fromkeys(keys), changed)
@@ -197,7 +217,8 @@ class AlertEngine:
                 outbox.put(con, target.name, message, now)
             con.execute("COMMIT")
         except BaseException:
-            con.execute("ROLLBACK")
+            with suppress(duckdb.Error):  # a failed COMMIT has ended the transaction already
+                con.execute("ROLLBACK")
             raise
 
     # -- words ------------------------------------------------------------------------------------

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pytest
 
+from metrics.alerts import outbox
 from metrics.alerts.engine import AlertEngine, AlertError
-from metrics.alerts.message import stamp
+from metrics.alerts.message import Message, stamp
 from metrics.alerts.outbox import dead_letters
 from metrics.alerts.settings import AlertSettings
 from metrics.alerts.silences import SilenceError, add_silence, end_silence
@@ -320,3 +322,32 @@ def test_tables_of_an_earlier_layout_go_on(world: World) -> None:
     world.db.execute("ALTER TABLE core.alerts DROP COLUMN targets")
     assert world.tick().active == 2
     assert world.state() == [("completion", "firing"), ("completion", "firing")]
+
+
+def test_a_delivery_at_the_same_moment_does_not_fail_the_evaluation(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reminder that is replaced is marked as delivered in the middle of the transaction that replaces it."""
+    hook = {"type": "webhook", "name": "hook", "url": receiver.url, "severities": ["page"], "repeat": "1m"}
+    world.settings = with_targets(hook)
+    burning(world)
+    world.tick()
+    world.deliver()
+    world.tick()
+    other = world.db.cursor()
+    put, clashes = outbox.put, []
+
+    def late(con: duckdb.DuckDBPyConnection, target: str, message: Message, now: datetime) -> str:
+        if not clashes:
+            con.execute("SELECT count(*) FROM core.alert_outbox").fetchall()
+            other.execute("UPDATE core.alert_outbox SET delivered_at = ? WHERE event = 'resend'", [now])
+            clashes.append(message.event)
+        return put(con, target, message, now)
+
+    monkeypatch.setattr(outbox, "put", late)
+    assert world.tick().messages == 1
+    assert clashes == ["resend"]
+    events = world.db.execute("SELECT event, delivered_at IS NULL FROM core.alert_outbox ORDER BY created_at")
+    # Whichever of the two writes came first: the start is told, and one reminder waits.
+    assert events.fetchall()[0] == ("fired", False)
+    assert [w.event for w in outbox.waiting(world.db)] == ["resend"]
