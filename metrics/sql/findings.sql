@@ -47,10 +47,13 @@ WITH found AS (
   FROM plans
   WHERE NOT kept
   UNION ALL
-  SELECT task_id, 'not_compensated', task_id, (effects - undone) || ' of ' || effects || ' effects of the failed task are still there: ' || left_by, 'high',
-    'saga.effects_left', evidence
-  FROM saga
-  WHERE undone < effects
+  SELECT g.task_id, 'not_compensated', g.task_id,
+    (g.effects - g.undone) || ' of ' || g.effects || ' effects of the failed task are still there: ' || g.left_by,
+    -- a check that fails the whole work does not say that its effects are wrong
+    CASE WHEN t.outcome_evidence = 'evaluated' THEN 'low' ELSE 'high' END, 'saga.effects_left', g.evidence
+  FROM saga g
+  JOIN tasks t USING (task_id)
+  WHERE g.undone < g.effects
   UNION ALL
   SELECT task_id, 'hung_call', subject,
     CASE WHEN role = 'model' THEN 'model call' ELSE name END

@@ -31,6 +31,8 @@ held AS (
   FROM pairs p
   -- after a refusal nothing has happened: a repeat of that is a retry, never a duplicate
   WHERE earlier_outcome <> 'refused'
+    -- and a repeat that was refused itself did nothing, unless it was refused because the key was known
+    AND (outcome <> 'refused' OR coalesce(same_key, false))
     -- empty arguments and results that name different states: a toggle
     AND NOT (arguments = '{}' AND outcome = 'ok' AND earlier_outcome = 'ok' AND coalesce(result <> earlier_result, false))
     -- a set-like write is new again once another write changed the same thing in between
