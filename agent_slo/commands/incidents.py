@@ -79,7 +79,7 @@ def incidents(
         [
             [
                 row["incident_id"],
-                row["mode"].replace(".", ": ").replace("_", " "),
+                _mode(row["mode"]),
                 row["severity"],
                 words({}, row["state"]),
                 row["agent"] or UNKNOWN,
@@ -94,6 +94,11 @@ def incidents(
     )
     if found[0]["matching"] > len(found):
         say(f"{count(len(found))} of {count(found[0]['matching'])} incidents; more with --limit")
+
+
+def _mode(mode: str) -> str:
+    """`duplicate_action.crash_replay` as `duplicate action: crash replay`."""
+    return mode.replace(".", ": ").replace("_", " ")
 
 
 def _reviews(found: list[dict[str, Any]], form: str) -> None:
