@@ -3,7 +3,7 @@
 Tasks of one day are not independent (model version, traffic mix, provider weather): a test on single tasks
 becomes a false-alarm machine with a mere 10 % day effect (Mann-Whitney p < .001: 52 % of healthy streams within
 60 days). So days are tested, tasks are reported. In simulation (`benchmarks/drift.py`) this rule raises an alarm in
-3 % of healthy streams within 60 days with a 10 % day effect, and finds +20 % at 100 tasks a day by day 30 in 91 %.
+2 % of healthy streams within 60 days with a 10 % day effect, and finds +20 % at 100 tasks a day by day 30 in 92 %.
 """
 
 from __future__ import annotations
