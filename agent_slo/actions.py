@@ -114,7 +114,9 @@ def routes(actions: Mapping[str, Action], lock: threading.Lock) -> Callable[[Sto
                     dict(asked.get("arguments") or {}),
                     asked.get("id"),
                 )
-                if command_id is not None and not (isinstance(command_id, str) and 0 < len(command_id) <= 200):
+                if command_id is not None and not (
+                    isinstance(command_id, str) and 0 < len(command_id) <= 200
+                ):
                     raise ValueError
             except (ValueError, KeyError, TypeError, AttributeError):
                 words = 'send a JSON object {"action": TEXT, "arguments": OBJECT, "id": TEXT of your own, optional}'
