@@ -16,13 +16,12 @@ from typing import Any
 from incidents import otlp, targets
 from incidents.case import Group, canonical_text, make_group, schema_text
 from incidents.evidence import Row, Source, find, gather
+from incidents.redaction import LEAST_SECRET
 from metrics.settings import MetricsSettings
 
 Json = dict[str, Any]
 MANIFEST = "agent-slo/export"
 MANIFEST_VERSION = "1.0.0"
-LEAST_SECRET = 6
-"""Shorter values are not searched for in what is written: they stand in ordinary words."""
 
 
 class ExportError(Exception):

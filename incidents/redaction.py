@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 ENGINE = "builtin-1"
+LEAST_SECRET = 6
+"""Shorter values are not looked for outside their own place: they stand in ordinary words."""
 
 # One alternation, most telling first: what a longer secret contains must not be cut out of it piecemeal.
 _SHAPES: tuple[tuple[str, str], ...] = (
@@ -90,6 +92,8 @@ class Redactor:
     def __init__(self) -> None:
         self._placeholders: dict[str, str] = {}
         self._numbers: Counter[str] = Counter()
+        self._by_name: dict[str, str] = {}
+        self._known: dict[str, str] = {}
 
     @property
     def counts(self) -> dict[str, int]:
@@ -115,14 +119,18 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """One text without secrets, and without lone surrogates, which no UTF-8 writer accepts."""
-        text = _LONE_SURROGATE.sub("�", text)
-        # what an earlier part of the case showed to be secret is secret everywhere
-        text = _NAMED_IN_TEXT.sub(self._named, text)
-        text = _PATTERN.sub(self._shaped, text)
-        for value, placeholder in self._placeholders.items():
-            if len(value) >= 6 and value in text:
-                text = text.replace(value, placeholder)
-        return text
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        clean = _LONE_SURROGATE.sub("�", text)
+        clean = _NAMED_IN_TEXT.sub(self._named, clean)
+        clean = _PATTERN.sub(self._shaped, clean)
+        # what its name showed to be secret is secret in prose as well, where no shape would tell
+        for value, placeholder in self._by_name.items():
+            if value in clean:
+                clean = clean.replace(value, placeholder)
+        self._known[text] = clean
+        return clean
 
     def _entry(self, key: str, item: Any) -> Any:
         if not is_secret_name(key) or item in (None, "", [], {}) or isinstance(item, bool):
@@ -163,4 +171,7 @@ class Redactor:
         if known is None:
             self._numbers[kind] += 1
             known = self._placeholders[value] = f"<{kind}_{self._numbers[kind]}>"
+            if kind == "SECRET" and len(value) >= LEAST_SECRET:
+                self._by_name[value] = known
+                self._known.clear()
         return known

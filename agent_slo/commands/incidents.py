@@ -172,7 +172,7 @@ def _tell(chosen: evidence.Evidence, lines: Sequence[timeline.Line]) -> None:
     def line(text: str) -> None:
         out.print(text, markup=False, soft_wrap=True)
 
-    line(f"Incident {row['incident_id']}: {one_line(words({}, row['mode']))}")
+    line(f"Incident {row['incident_id']}: {one_line(_mode(row['mode']))}")
     facts = [
         f"severity {row['severity']}",
         f"state {words({}, row['state'])}",

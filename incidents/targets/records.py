@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -100,7 +99,7 @@ def pydantic_evals(cases: Iterator[Json]) -> str:
             for case in cases
         ],
     }
-    return json.dumps(document, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    return canonical_text(document) + "\n"
 
 
 def row(case: Json) -> Json:
