@@ -38,14 +38,31 @@ repeated AS (
     same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, words ORDER BY start_ns, run_id)
 ),
 calls AS (
-  SELECT run_id, unnest(list_transform(open_calls, lambda c: c.id)) AS call_id, 'open' AS kind FROM r
+  SELECT run_id, start_ns, service, conversation_id, 'open' AS kind, unnest(open_calls) AS call FROM r
   UNION ALL
-  SELECT run_id, unnest(executed_ids), 'executed' FROM r
+  SELECT run_id, start_ns, service, conversation_id, 'executed', unnest(executed_calls) FROM r
 ),
 met AS (
-  SELECT run_id, unnest(executed_ids) AS call_id, 'executed' AS kind FROM r
+  SELECT run_id, start_ns, service, conversation_id, 'executed' AS kind, unnest(executed_calls) AS call FROM r
   UNION ALL
-  SELECT run_id, unnest(list_concat(list_transform(history, lambda a: a.id), list_transform(approvals, lambda a: a.id))), 'history' FROM r
+  SELECT run_id, start_ns, service, conversation_id, 'history',
+    struct_pack(id := unnest(list_concat(list_transform(history, lambda a: a.id), list_transform(approvals, lambda a: a.id))), name := NULL, arguments := NULL)
+  FROM r
+),
+-- a call left open in the earlier run and met again, or one call id executed in both; histories repeat closed calls
+same_call AS (
+  SELECT
+    m.run_id, c.run_id AS earlier,
+    -- `call_0` counts the calls of one answer: by itself it says nothing about two runs
+    regexp_matches(c.call.id, '^[A-Za-z]*[_-]?[0-9]{0,4}([_-][0-9]{1,4})*$') AS counts_only,
+    coalesce(m.conversation_id = c.conversation_id, false)
+      OR split_part(m.run_id, '/', 1) = split_part(c.run_id, '/', 1) AS same_talk,
+    c.kind = 'open' AND m.kind = 'executed' AND m.service IS NOT DISTINCT FROM c.service
+      AND m.call.name = c.call.name AND m.call.arguments IS NOT DISTINCT FROM c.call.arguments AS as_asked,
+    row_number() OVER (PARTITION BY m.run_id, m.call, m.kind ORDER BY c.start_ns DESC, c.run_id DESC) AS nearness
+  FROM calls c
+  JOIN met m ON m.call.id = c.call.id AND m.run_id <> c.run_id AND (c.kind = 'open' OR m.kind = 'executed')
+    AND (c.start_ns, c.run_id) < (m.start_ns, m.run_id)
 ),
 waiting AS (
   SELECT run_id, conversation_id, start_ns, unnest(open_calls) AS call FROM r WHERE verdict = 'paused' AND conversation_id IS NOT NULL
@@ -58,10 +75,9 @@ links AS (
   UNION ALL
   SELECT run_id, same_invocation, 'join.invocation_id' FROM ordered WHERE invocation_id IS NOT NULL
   UNION ALL
-  -- a call left open in the earlier run and met again, or one call id executed in both; histories repeat closed calls
-  SELECT m.run_id, c.run_id, 'join.tool_call_id'
-  FROM calls c
-  JOIN met m ON m.call_id = c.call_id AND m.run_id <> c.run_id AND (c.kind = 'open' OR m.kind = 'executed')
+  SELECT run_id, earlier, 'join.tool_call_id'
+  FROM same_call
+  WHERE NOT counts_only OR same_talk OR (as_asked AND nearness = 1)
   UNION ALL
   -- no call ids: in one conversation, the call left open is carried out as it was asked for
   SELECT run_id, earlier, 'join.open_call_executed'

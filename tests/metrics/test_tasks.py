@@ -133,3 +133,22 @@ def test_a_run_that_stops_at_its_step_limit_is_not_done_and_waits_for_nobody(mem
     memory.derive_only([request(spans)], at(90_000))
     assert outcomes(memory) == ["unknown"]
     assert memory.rows("SELECT * FROM core.interventions") == []
+
+
+def test_a_call_id_that_only_counts_joins_no_unrelated_runs(memory: MemoryBench) -> None:
+    """Some runtimes number the calls of each answer: every first call of every customer is `call_0`."""
+    sent = []
+    for trace, start in (("t1", 0), ("t2", 100), ("t3", 200)):
+        sent += [
+            span(trace, "invoke_agent desk", start, start + 9, id="run", gen_ai__operation__name="invoke_agent",
+                 gen_ai__agent__name="desk"),
+            span(trace, "execute_tool refund", start + 1, start + 2, "run", **TOOL, gen_ai__tool__name="refund",
+                 gen_ai__tool__call__id="call_0", gen_ai__tool__call__arguments={"amount": 5},
+                 gen_ai__tool__call__result="ok"),
+            span(trace, "chat m", start + 3, start + 4, "run", gen_ai__operation__name="chat",
+                 gen_ai__request__model="m", gen_ai__usage__output_tokens=3,
+                 gen_ai__output__messages={"messages": [{"role": "assistant", "content": "done"}]}),
+        ]  # fmt: skip
+    memory.derive_only([request(sent)], at(90_000))
+    assert outcomes(memory) == ["completed"] * 3
+    assert memory.rows("SELECT * FROM core.findings") == []
