@@ -12,15 +12,19 @@ WITH RECURSIVE meters AS (
   WHERE role = 'model' OR (role IN ('agent', 'workflow') AND coalesce(input_tokens, output_tokens) IS NOT NULL)
 ),
 above AS (
-  SELECT trace_id, span_id, role, is_metered, parent_step_id AS above_id FROM meters WHERE parent_step_id IS NOT NULL
+  SELECT trace_id, span_id, role, is_metered, parent_step_id AS above_id, false AS within_tool FROM meters WHERE parent_step_id IS NOT NULL
   UNION ALL
-  SELECT a.trace_id, a.span_id, a.role, a.is_metered, s.parent_step_id
+  SELECT a.trace_id, a.span_id, a.role, a.is_metered, s.parent_step_id, a.within_tool OR s.role IN ('tool', 'agent', 'workflow')
   FROM above a
   JOIN new_steps s ON s.trace_id = a.trace_id AND s.span_id = a.above_id
   WHERE s.parent_step_id IS NOT NULL
 ),
+-- a call that the tools or agents below another call make is a call of its own, and repeats nothing
 over_calls AS (
-  SELECT DISTINCT trace_id, above_id AS span_id FROM above WHERE role = 'model' AND is_metered
+  SELECT DISTINCT a.trace_id, a.above_id AS span_id
+  FROM above a
+  JOIN meters m ON m.trace_id = a.trace_id AND m.span_id = a.above_id
+  WHERE a.role = 'model' AND a.is_metered AND NOT (m.role = 'model' AND a.within_tool)
 ),
 sums AS (
   SELECT m.trace_id, m.span_id
@@ -33,9 +37,11 @@ wrapped AS (
   SELECT DISTINCT a.trace_id, a.span_id
   FROM above a
   JOIN (
-    SELECT trace_id, span_id FROM meters WHERE role = 'model' AND is_metered UNION ALL SELECT trace_id, span_id FROM sums
+    SELECT trace_id, span_id, true AS is_call FROM meters WHERE role = 'model' AND is_metered
+    UNION ALL
+    SELECT trace_id, span_id, false FROM sums
   ) m ON m.trace_id = a.trace_id AND m.span_id = a.above_id
-  WHERE a.role = 'model' AND NOT a.is_metered
+  WHERE a.role = 'model' AND NOT a.is_metered AND NOT (m.is_call AND a.within_tool)
 ),
 inner_sums AS (
   SELECT DISTINCT a.trace_id, a.span_id

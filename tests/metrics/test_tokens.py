@@ -85,6 +85,19 @@ def test_a_model_call_within_a_model_call(tmp_path: Path) -> None:
     assert tokens(tmp_path, request(spans)) == (100, 20)
 
 
+def test_a_call_that_a_tool_makes_below_a_call_is_its_own(tmp_path: Path) -> None:
+    """Some emitters hang tools below the model call that asked for them; an expert's calls there repeat nothing."""
+    asks = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "ask_expert"}
+    spans = [
+        agent("a", 0, 20),
+        chat("a", 1, "root", id="outer", seconds=15, **used(100, 20)),
+        span("a", "execute_tool ask_expert", 3, 9, "outer", id="tool", **asks),
+        agent("a", 3.1, 8.9, id="expert", parent="tool", name="expert"),
+        chat("a", 4, "expert", **used(70, 7)),
+    ]
+    assert tokens(tmp_path, request(spans)) == (170, 27)
+
+
 def test_a_wrapper_states_what_the_call_within_leaves_out(tmp_path: Path) -> None:
     """The inner span of a transport has no usage of its own: the wrapper's is the call's, and is not lost."""
     spans = [
