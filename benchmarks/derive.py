@@ -26,7 +26,8 @@ from metrics.deriver import Deriver, PassReport
 CAPTURES = Path(__file__).parent.parent / "tests" / "captures"
 FILES = sorted(path for path in CAPTURES.glob("*.jsonl") if not path.name.endswith(".logs.jsonl"))
 SHARED_IDS = (
-    r"(conv-42|thread-42|thread-1\b|sess-1\b|call_[0-9]_[0-9]|[a-z]+(?:-[a-z]+)*-refund-desk|refund-bot)"
+    r"(conv-42|thread-42|thread-1\b|sess-1\b|[a-z]+(?:-[a-z]+)*-refund-desk|refund-bot|unknown_service|"
+    r"(?:call|fc|tooluse|pyd_ai)_[0-9a-f]+(?:_[0-9])?\b|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 )
 
 

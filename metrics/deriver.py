@@ -98,6 +98,7 @@ class Deriver:
         """
         con = self._con
         con.execute(pass_sql("state"))
+        self._tell_logs()
         shapes = self._shapes()
         known = dict(con.execute("SELECT name, signature FROM core._layout").fetchall())
         stale = sorted(name for name, (signature, _) in shapes.items() if known.get(name) != signature)
@@ -280,6 +281,13 @@ class Deriver:
             [upto, moment, _naive(None)],
         )
 
+    def _tell_logs(self) -> None:
+        """Create `log_spans`: the log records that tell of work, as spans; empty where no logs are kept."""
+        kept = "SELECT count(*) > 0 FROM duckdb_columns() WHERE table_name = 'logs' AND column_name = 'observed_ns'"
+        with_logs = bool(self._con.execute(kept).fetchall()[0][0])
+        nothing = "CREATE OR REPLACE TEMP VIEW log_spans AS SELECT * FROM spans WHERE false"
+        self._con.execute(pass_sql("logs") if with_logs else nothing)
+
     def _conventions(self, only: frozenset[str] | None) -> Compiled:
         """Return the SQL pieces for the families whose spans a pass reads (all when None)."""
         if only not in self._compiled:
@@ -301,7 +309,8 @@ class Deriver:
         rows = [
             f"SELECT seq, trace_id, start_ns FROM {table} WHERE seq > {before}"
             for table in self._sources(before)
-        ] or ["SELECT seq, trace_id, start_ns FROM spans WHERE false"]
+        ]
+        rows.append(f"SELECT seq, trace_id, start_ns FROM log_spans WHERE seq > {before}")
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE fresh AS "
             f"SELECT * FROM ({' UNION ALL '.join(rows)}) ORDER BY seq LIMIT {self._pass_spans}"

@@ -1,5 +1,5 @@
 -- Every raw row of the new traces. Bounded by time, so that zone maps do the work of an index.
--- Inputs: spans, new_traces, core._traces.
+-- Inputs: spans, log_spans (logs.sql), new_traces, core._traces.
 CREATE OR REPLACE TEMP TABLE known_new AS
 SELECT t.* FROM core._traces t SEMI JOIN new_traces n ON n.trace_id = t.trace_id;
 CREATE OR REPLACE TEMP TABLE read_between AS
@@ -7,8 +7,29 @@ SELECT coalesce(min(first_ns), 0) AS low, coalesce(max(last_ns), -1) AS high
 FROM (SELECT first_ns, last_ns FROM known_new UNION ALL SELECT first_ns, last_ns FROM new_traces);
 SET VARIABLE low = (SELECT low FROM read_between);
 SET VARIABLE high = (SELECT high FROM read_between);
+CREATE OR REPLACE TEMP TABLE touched_logs AS
+SELECT s.* FROM log_spans s SEMI JOIN new_traces n ON n.trace_id = s.trace_id
+WHERE s.start_ns BETWEEN getvariable('low') AND getvariable('high');
 CREATE OR REPLACE TEMP TABLE touched_spans AS
 SELECT s.*
 FROM spans s
 SEMI JOIN new_traces n ON n.trace_id = s.trace_id
-WHERE s.start_ns BETWEEN getvariable('low') AND getvariable('high');
+WHERE s.start_ns BETWEEN getvariable('low') AND getvariable('high')
+UNION ALL BY NAME
+SELECT * FROM touched_logs
+UNION ALL BY NAME
+-- the run that a prompt's log records are of: no record says when it ends, so it lasts from the first to the last
+SELECT
+  max(seq) AS seq, max(received_at) AS received_at, trace_id, left(md5(trace_id), 16) AS span_id, 'invoke_agent ' || min(json_extract_string(attributes, '$."gen_ai.agent.name"')) AS name,
+  'internal' AS kind, min(start_ns) AS start_ns, max(end_ns) AS end_ns, 'unset' AS status, min(service) AS service,
+  min(scope) AS scope,
+  json_object(
+    'gen_ai.operation.name', 'invoke_agent', 'gen_ai.agent.name', min(json_extract_string(attributes, '$."gen_ai.agent.name"')),
+    'gen_ai.conversation.id', min(json_extract_string(attributes, '$."gen_ai.conversation.id"')),
+    'gen_ai.input.messages', arg_max(json_extract_string(attributes, '$."gen_ai.input.messages"'), (start_ns, span_id))
+      FILTER (WHERE json_extract_string(attributes, '$."gen_ai.input.messages"') IS NOT NULL)
+  )::VARCHAR AS attributes,
+  min(resource) AS resource
+FROM touched_logs
+WHERE parent_span_id = left(md5(trace_id), 16)
+GROUP BY trace_id;

@@ -1,0 +1,210 @@
+"""Log records that tell of work: coding agents without traces, and evaluations that arrive later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from collector.decode import decode
+from tests.metrics.bench import Bench, at, bench, request, span
+
+
+def records(service: str, *told: tuple[str, float, dict[str, Any]], **ids: str) -> dict[str, Any]:
+    """One ExportLogsServiceRequest of (event, second, attributes)."""
+
+    def value(one: Any) -> dict[str, Any]:
+        return {"boolValue": one} if isinstance(one, bool) else {"stringValue": str(one)}
+
+    return {
+        "resourceLogs": [
+            {
+                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": service}}]},
+                "scopeLogs": [
+                    {
+                        "scope": {"name": "events"},
+                        "logRecords": [
+                            {
+                                "timeUnixNano": str(int(at(second).timestamp() * 1e9)),
+                                "eventName": event,
+                                "attributes": [{"key": k, "value": value(v)} for k, v in attributes.items()],
+                                **ids,
+                            }
+                            for event, second, attributes in told
+                        ],
+                    }
+                ],
+            }
+        ]
+    }
+
+
+def send(one: Bench, body: dict[str, Any]) -> None:
+    one.store.append(decode("logs", "json", orjson.dumps(body)).batch)
+
+
+def shown(one: Bench) -> dict[str, Any]:
+    (task,) = one.rows(
+        "SELECT outcome, model_calls, tool_calls, input_tokens, output_tokens, cost_usd, conversation_id "
+        "FROM core.tasks"
+    )
+    decisions = one.rows("SELECT kind, decision, tool FROM core.interventions ORDER BY requested_at")
+    return {**task, "decisions": [tuple(row.values()) for row in decisions]}
+
+
+CLAUDE = {"session.id": "s-1", "prompt.id": "p-1"}
+
+
+def test_claude_code_is_judged_by_its_events(tmp_path: Path) -> None:
+    body = records(
+        "claude-code",
+        ("claude_code.user_prompt", 0, {**CLAUDE, "prompt": "fix the bug"}),
+        (
+            "claude_code.api_request",
+            3,
+            {
+                **CLAUDE,
+                "model": "claude-x",
+                "input_tokens": 10,
+                "cache_read_tokens": 80,
+                "cache_creation_tokens": 10,
+                "output_tokens": 7,
+                "cost_usd": 0.25,
+                "duration_ms": 2000,
+            },
+        ),
+        (
+            "claude_code.tool_decision",
+            4,
+            {
+                **CLAUDE,
+                "tool_name": "Bash",
+                "tool_use_id": "t1",
+                "decision": "accept",
+                "source": "user_temporary",
+            },
+        ),
+        (
+            "claude_code.tool_decision",
+            4.5,
+            {**CLAUDE, "tool_name": "Read", "tool_use_id": "t2", "decision": "accept", "source": "config"},
+        ),
+        (
+            "claude_code.tool_result",
+            6,
+            {**CLAUDE, "tool_name": "Bash", "tool_use_id": "t1", "success": "true", "duration_ms": 900},
+        ),
+        (
+            "claude_code.tool_result",
+            7,
+            {**CLAUDE, "tool_name": "Read", "tool_use_id": "t2", "success": "false", "error": "ENOENT"},
+        ),
+    )
+    with bench(tmp_path) as one:
+        send(one, body)
+        one.derive(at(90_000))
+        got = shown(one)
+        (failed,) = one.rows("SELECT tool, outcome FROM work.attempts WHERE error_class IS NOT NULL")
+        send(one, body)
+        again = shown(one.derive(at(90_000)))
+    # no event says that the work was done, so it stays unknown; a decision by configuration is no person's
+    assert got == again == {
+        "outcome": "unknown",
+        "model_calls": 1,
+        "tool_calls": 2,
+        "input_tokens": 100,
+        "output_tokens": 7,
+        "cost_usd": 0.25,
+        "conversation_id": "s-1",
+        "decisions": [("approval", "approved", "Bash")],
+    }  # fmt: skip
+    assert failed["tool"] == "Read"
+
+
+def test_codex_and_gemini_are_read_alike(tmp_path: Path) -> None:
+    codex = records(
+        "codex_exec",
+        (
+            "codex.sse_event",
+            1,
+            {
+                "conversation.id": "c-1",
+                "event.kind": "response.completed",
+                "model": "gpt-x",
+                "input_token_count": "30",
+                "output_token_count": "5",
+                "cached_token_count": "20",
+            },
+        ),
+        (
+            "codex.tool_decision",
+            2,
+            {
+                "conversation.id": "c-1",
+                "tool_name": "shell",
+                "call_id": "k",
+                "decision": "denied",
+                "source": "User",
+            },
+        ),
+    )
+    with bench(tmp_path / "codex") as one:
+        send(one, codex)
+        got = shown(one.derive(at(90_000)))
+    assert (got["input_tokens"], got["decisions"]) == (30, [("approval", "rejected", "shell")])
+    gemini = records(
+        "gemini-cli",
+        (
+            "gemini_cli.tool_call",
+            2,
+            {
+                "session.id": "s",
+                "prompt_id": "p",
+                "function_name": "edit",
+                "success": True,
+                "decision": "modify",
+            },
+        ),
+        (
+            "gemini_cli.tool_call",
+            3,
+            {
+                "session.id": "s",
+                "prompt_id": "p",
+                "function_name": "ls",
+                "success": True,
+                "decision": "auto_accept",
+            },
+        ),
+    )
+    with bench(tmp_path / "gemini") as one:
+        send(one, gemini)
+        got = shown(one.derive(at(90_000)))
+    assert (got["tool_calls"], got["decisions"]) == (2, [("approval", "edited", "edit")])
+
+
+def test_records_of_a_traced_coding_agent_are_not_counted_twice(tmp_path: Path) -> None:
+    body = records(
+        "claude-code",
+        ("claude_code.tool_result", 6, {**CLAUDE, "tool_name": "Bash", "success": "true"}),
+        traceId="1" * 32,
+        spanId="2" * 16,
+    )
+    with bench(tmp_path) as one:
+        send(one, body)
+        one.derive(at(90_000))
+        assert one.rows("SELECT * FROM core.tasks") == []
+
+
+def test_an_evaluation_that_arrives_as_a_log_decides_its_task(tmp_path: Path) -> None:
+    root = span("t", "invoke_agent desk", 0, 5, None, id="root", gen_ai__operation__name="invoke_agent")
+    with bench(tmp_path) as one:
+        one.send([request([root])]).derive(at(90_000))
+        (before,) = one.rows("SELECT outcome, outcome_evidence FROM core.tasks")
+        verdict = ("gen_ai.evaluation.result", 60, {"gen_ai.evaluation.score.label": "pass"})
+        send(one, records("judge", verdict, traceId=root["traceId"], spanId=root["spanId"]))
+        one.derive(at(90_000))
+        (after,) = one.rows("SELECT outcome, outcome_evidence FROM core.tasks")
+    assert before == {"outcome": "unknown", "outcome_evidence": "none"}
+    assert after == {"outcome": "completed", "outcome_evidence": "evaluated"}
