@@ -133,7 +133,7 @@ def test_json_writes_times_numbers_and_unknowns_plainly(run: Run, sample_data: P
 
 def test_report_for_machines(run: Run, sample_data: Path) -> None:
     report = json.loads(run("report", "--data", sample_data, "--format", "json").stdout)
-    assert set(report) == {"as_of", "slos", "tasks"}
+    assert set(report) == {"as_of", "slos", "tasks", "waste"}
     assert report["as_of"] == AS_OF
     assert sum(report["tasks"].values()) == 23
     once = next(row for row in report["slos"] if row["sli_name"] == "duplicate_action")
@@ -168,7 +168,7 @@ def test_tasks_and_one_task_in_words(run: Run, sample_data: Path) -> None:
     assert "rule " in told.stdout
     assert "unprotected duplicate" in told.stdout
     parts = json.loads(run("task", found[0]["task_id"], "--data", sample_data, "--format", "json").stdout)
-    assert {"task", "runs", "attempts", "interventions", "findings", "revisions"} == set(parts)
+    assert {"task", "runs", "attempts", "actions", "interventions", "findings", "revisions"} == set(parts)
     assert parts["task"]["task_id"] == found[0]["task_id"]
 
 
