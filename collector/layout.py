@@ -10,7 +10,7 @@ from pathlib import Path
 
 FORMAT_VERSION = 1
 STORAGE_VERSION = "v1.5.0"
-_SPAN_FILE = re.compile(r"^(\d{6,})\.duckdb$")
+_SPAN_FILE = re.compile(r"^(\d{6,})(?:-(\d{6,}))?\.duckdb$")
 
 
 class StoreError(Exception):
@@ -19,6 +19,24 @@ class StoreError(Exception):
 
 class StoreBusyError(StoreError):
     """The store cannot take data now; the same request may succeed in a few seconds."""
+
+
+@dataclass(frozen=True)
+class SpanPath:
+    """One file of spans: as it was received (`first` = `last`), or several of those merged."""
+
+    first: int
+    last: int
+    path: Path
+
+    @property
+    def merged(self) -> bool:
+        return self.first != self.last
+
+    @property
+    def database(self) -> str:
+        """The name it is attached under."""
+        return f"spans_{self.first:06d}" + (f"_{self.last:06d}" if self.merged else "")
 
 
 @dataclass(frozen=True)
@@ -48,6 +66,11 @@ class DataFolder:
         return self.root / "work.duckdb"
 
     @property
+    def scratch(self) -> Path:
+        """A merged file while it is being made."""
+        return self.spans / "merging.duckdb"
+
+    @property
     def temporary(self) -> Path:
         return self.root / "tmp"
 
@@ -56,15 +79,32 @@ class DataFolder:
         """Copies of what a repair cut off; never read again by the program."""
         return self.root / "damaged"
 
-    def span_files(self) -> list[tuple[int, Path]]:
-        """(number, path) of every span file, oldest first."""
+    @property
+    def forgotten(self) -> Path:
+        """What retention removed: numbers that must not be given out again."""
+        return self.spans / "forgotten.json"
+
+    def span_files(self) -> list[SpanPath]:
+        """Every span file that counts, oldest first: a merged file stands for the files it was made of."""
+        found = self._span_paths()
+        return [f for f in found if not any(o.merged and o != f and _covers(o, f) for o in found)]
+
+    def covered_files(self) -> list[SpanPath]:
+        """Files that were merged into another and not yet removed: a crash came between."""
+        kept = set(self.span_files())
+        return [f for f in self._span_paths() if f not in kept]
+
+    def _span_paths(self) -> list[SpanPath]:
         if not self.spans.is_dir():
             return []
-        found = [(int(m.group(1)), p) for p in self.spans.iterdir() if (m := _SPAN_FILE.match(p.name))]
-        return sorted(found)
+        names = [(m, p) for p in self.spans.iterdir() if (m := _SPAN_FILE.match(p.name))]
+        found = [SpanPath(int(m.group(1)), int(m.group(2) or m.group(1)), p) for m, p in names]
+        return sorted(found, key=lambda f: (f.first, f.last))
 
-    def span_file(self, number: int) -> Path:
-        return self.spans / f"{number:06d}.duckdb"
+    def span_file(self, first: int, last: int | None = None) -> SpanPath:
+        """The file of this number, or the merged one of these numbers. Nothing is created."""
+        name = f"{first:06d}" if last is None else f"{first:06d}-{last:06d}"
+        return SpanPath(first, last or first, self.spans / f"{name}.duckdb")
 
     def prepare(self, created_by: str) -> None:
         """Create the folder if need be and check that this program may write this format.
@@ -115,6 +155,10 @@ class DataFolder:
                 f"data folder {self.root}: written in format {version}, this program knows up to "
                 f"{FORMAT_VERSION}; use the newer agent-slo that wrote it, or another folder with --data"
             )
+
+
+def _covers(outer: SpanPath, inner: SpanPath) -> bool:
+    return outer.first <= inner.first and inner.last <= outer.last
 
 
 def quoted(path: Path | str) -> str:

@@ -177,10 +177,7 @@ def _open_files(folder: DataFolder) -> Reader:
     try:
         con.execute("SET GLOBAL TimeZone = 'UTC'")
         con.execute(f"SET temp_directory = {quoted(folder.temporary)}")
-        databases = []
-        for number, path in folder.span_files():
-            if _attach(con, path, f"spans_{number:06d}", reader):
-                databases.append(f"spans_{number:06d}")
+        databases = [f.database for f in folder.span_files() if _attach(con, f.path, f.database, reader)]
         for path, alias in ((folder.core, "core"), (folder.work, "work")):
             if path.exists():
                 _attach(con, path, alias, reader)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import json
 import logging
 import queue
 import re
@@ -21,16 +22,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
 import psutil
 import pyarrow as pa
 
-from collector import views
+from collector import compaction, views
 from collector.batch import Batch
-from collector.layout import STORAGE_VERSION, DataFolder, StoreBusyError, StoreError, quoted
+from collector.layout import STORAGE_VERSION, DataFolder, SpanPath, StoreBusyError, StoreError, quoted
 from collector.redaction.redactor import Redactor
 from collector.repair import Repair, cut_log, damage_position, set_aside_unfinished
 
@@ -40,6 +41,9 @@ log = logging.getLogger("agent_slo.store")
 
 _LOCK_HOLDER = re.compile(r"Could not set lock on file.*?\(PID (\d+)\)", re.DOTALL)
 _MIB = 1 << 20
+# A reader waits this long for the moment in which files change; the change takes milliseconds.
+_GATE_SECONDS = 10.0
+_GATE_TRIES = 40
 
 
 @dataclass(frozen=True)
@@ -66,21 +70,59 @@ class StoreOptions:
     """Time after which a stop begins no further checkpoint; a log that stays is as durable as its file."""
     free_bytes: int = 64 * _MIB
     """Free space on the volume below which nothing more is accepted."""
+    merge_rows: int = 2_000_000
+    """Largest number of rows of a merged file."""
+    merge_files: int = 16
+    """Closed files of the running day after which they are merged; those of a past day always are."""
+    merge_days: bool = True
+    """Whether small files of several days become one; with a retention in days each day keeps its own."""
+    tend_seconds: float = 60.0
+    """How often the store looks whether files can be merged."""
+    retire_seconds: float = 5.0
+    """Time a replaced file stays attached, for statements that named it just before."""
     redactor: Redactor | None = None
     """Takes secrets out of everything before it is written; None: stored as it came."""
 
 
 @dataclass
-class _SpanFile:
-    number: int
-    path: Path
+class SpanFile:
+    """One attached file of spans and logs. `first_at`, `last_at`: when its rows were received, UTC; None: empty."""
+
+    place: SpanPath
     rows: int
     max_seq: int
     opened: float
+    first_at: dt.datetime | None = None
+    last_at: dt.datetime | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.place.path
 
     @property
     def database(self) -> str:
-        return f"spans_{self.number:06d}"
+        return self.place.database
+
+    @property
+    def day(self) -> dt.date | None:
+        """The last day on which something was received into it."""
+        return self.last_at.date() if self.last_at else None
+
+    def size(self) -> int:
+        """Bytes on disk, its log included."""
+        try:
+            return self.path.stat().st_size + _log_size(self.path)
+        except FileNotFoundError:
+            return 0
+
+
+@dataclass
+class _Retired:
+    """A file that nothing new reads: detached once no transaction is left that began before."""
+
+    database: str
+    at: float
+    turn: int
 
 
 class Store:
@@ -95,9 +137,17 @@ class Store:
         """Grows when the instance had to be reopened: connections handed out before are dead."""
         self._write = threading.RLock()
         self._catalog = threading.RLock()
+        self._tending = threading.RLock()
         self._committed = threading.Condition()
         self._last_seq = 0
-        self._files: list[_SpanFile] = []
+        self._files: list[SpanFile] = []
+        self._retired: list[_Retired] = []
+        self._gate = threading.Condition()
+        self._readers: dict[int, int] = {}
+        self._turn = 0
+        self._shut = False
+        self._tended = time.monotonic()
+        self._merging: duckdb.DuckDBPyConnection | None = None
         self._handed_out: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
         self._to_checkpoint: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._checkpointer: threading.Thread | None = None
@@ -126,12 +176,29 @@ class Store:
     @contextlib.contextmanager
     def reader(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A cursor inside a read-only transaction: one consistent picture, closed on leaving."""
-        cursor = self._cursor()
+        with self._reading():
+            cursor = self._cursor()
+            try:
+                cursor.execute("BEGIN TRANSACTION READ ONLY")
+                yield cursor
+            finally:
+                cursor.close()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Count this reader, so that no file is detached under it."""
+        with self._gate:
+            self._gate.wait_for(lambda: not self._shut, _GATE_SECONDS)
+            turn = self._turn
+            self._readers[turn] = self._readers.get(turn, 0) + 1
         try:
-            cursor.execute("BEGIN TRANSACTION READ ONLY")
-            yield cursor
+            yield
         finally:
-            cursor.close()
+            with self._gate:
+                self._readers[turn] -= 1
+                if not self._readers[turn]:
+                    del self._readers[turn]
+                self._gate.notify_all()
 
     def derivation(self) -> duckdb.DuckDBPyConnection:
         """A connection for the deriver: may write `core` and `work` (one of them a transaction).
@@ -211,7 +278,8 @@ class Store:
 
     def _commit(self, spans: pa.Table | None, logs: pa.Table | None) -> None:
         file, seq, con = self._files[-1], self._last_seq, self._writer
-        now = np.datetime64(dt.datetime.now(dt.UTC).replace(tzinfo=None), "us")
+        moment = _now()
+        now = np.datetime64(moment, "us")
         con.execute("BEGIN TRANSACTION")
         try:
             for name, table in (("spans", spans), ("logs", logs)):
@@ -231,6 +299,7 @@ class Store:
             raise
         file.rows += seq - self._last_seq
         file.max_seq = seq
+        file.first_at, file.last_at = file.first_at or moment, moment
         with self._committed:
             self._last_seq = seq
             self._committed.notify_all()
@@ -274,7 +343,7 @@ class Store:
 
     # ------------------------------------------------------------------ rotation
 
-    def _is_full(self, file: _SpanFile) -> bool:
+    def _is_full(self, file: SpanFile) -> bool:
         o = self.options
         if file.rows >= o.rotate_spans:
             return True
@@ -283,7 +352,8 @@ class Store:
         age = time.time() - file.opened
         if age >= o.rotate_seconds and file.rows >= o.rotate_spans // 10:
             return True
-        if file.rows and age >= 86_400:
+        # Each day its own files, so that a day can be removed as a whole.
+        if file.first_at is not None and file.first_at.date() != _now().date():
             return True
         return _log_size(file.path) >= o.rotate_log_bytes
 
@@ -301,7 +371,7 @@ class Store:
         """Close the hot file: a new one takes over, the closed one is checkpointed in another thread."""
         with self._write, self._catalog:
             closed = self._files[-1]
-            self._files.append(self._attach_span_file(closed.number + 1))
+            self._files.append(self._attach_span_file(self.folder.span_file(closed.place.last + 1)))
             self._swap_span_views()
             self._to_checkpoint.put(closed.database)
             log.info("rotated: %s closed with %d rows", closed.path.name, closed.rows)
@@ -313,6 +383,9 @@ class Store:
             for name, path in (("core", self.folder.core), ("work", self.folder.work)):
                 if _log_size(path) >= self.options.derived_log_bytes:
                     self._checkpoint(name)
+            if time.monotonic() - self._tended >= self.options.tend_seconds:
+                self._tended = time.monotonic()
+                self.tend()
 
     def _next_checkpoint(self) -> str | None:
         """The next database to checkpoint, "" after a while without one, None at the end."""
@@ -330,6 +403,187 @@ class Store:
         except (duckdb.Error, StoreError) as e:
             # The rows stay in the log, which is as durable; the next start or stop checkpoints it.
             log.warning("checkpoint of %s failed: %s", database, e)
+
+    # ------------------------------------------------------------------ merging and removing
+
+    def tend(self) -> int:
+        """Merge closed files where that pays, detach what was replaced; returns how many files were merged.
+
+        Called by the store's own thread; safe to call from another.
+        """
+        merged = 0
+        with self._tending:
+            try:
+                if self._files[-1].rows and self._is_full(self._files[-1]):
+                    self.rotate()
+                while not self._closed and (group := self._group()):
+                    self._merge(group)
+                    merged += len(group)
+                self._detach_retired()
+            except duckdb.InterruptException:
+                log.info("merging was interrupted; it is done again later")
+            except (duckdb.Error, StoreError, OSError) as e:
+                log.warning("files could not be merged, they stay as they are: %s", str(e).splitlines()[0])
+        return merged
+
+    def _group(self) -> list[SpanFile] | None:
+        """Neighbouring closed files worth merging: those of a past day, many of today, many small days."""
+        o, today = self.options, _now().date()
+        with self._catalog:
+            closed = self._files[:-1]
+        groups: list[list[SpanFile]] = [[]]
+        for file in closed:
+            group = groups[-1]
+            fits = sum(f.rows for f in group) + file.rows <= o.merge_rows
+            if _log_size(file.path) or not (group and fits and group[-1].day == file.day):
+                groups.append([])
+            if not _log_size(file.path):
+                groups[-1].append(file)
+        for group in groups:
+            past = bool(group) and group[-1].day != today
+            if len(group) >= (2 if past else o.merge_files):
+                return group
+        if not o.merge_days:
+            return None
+        run: list[SpanFile] = []
+        for file in closed:
+            if (
+                _log_size(file.path)
+                or file.day == today
+                or sum(f.rows for f in run) + file.rows > o.merge_rows
+            ):
+                run = []
+            else:
+                run.append(file)
+            if len(run) >= o.merge_files:
+                return run
+        return None
+
+    def _merge(self, group: list[SpanFile]) -> None:
+        started = time.monotonic()
+        place = self.folder.span_file(group[0].place.first, group[-1].place.last)
+        needed = sum(f.size() for f in group)
+        if shutil.disk_usage(self.folder.root).free < needed + self.options.free_bytes:
+            raise StoreBusyError(f"merging {len(group)} files needs {needed // _MIB} MiB of free space")
+        with contextlib.closing(self._cursor()) as cursor:
+            self._merging = cursor
+            try:
+                compaction.merge(cursor, [f.database for f in group], self.folder.scratch, place.path)
+            finally:
+                self._merging = None
+        with self._catalog:
+            merged = self._attach_span_file(place, read_only=True)
+            self._replace(group, [merged])
+        log.info(
+            "merged %d files into %s: %d rows in %.1f s",
+            len(group), place.path.name, merged.rows, time.monotonic() - started,
+        )  # fmt: skip
+
+    def _replace(self, old: list[SpanFile], new: list[SpanFile]) -> None:
+        """Show the new files in place of the old ones, whose bytes are gone from the folder at once."""
+        gone = {f.database for f in old}
+        with self._catalog:
+            at = next(i for i, f in enumerate(self._files) if f.database in gone)
+            left = [f for f in self._files if f.database not in gone]
+            self._files = left[:at] + new + left[at:]
+            self._swap_span_views()
+            with self._gate:
+                self._turn += 1
+                turn = self._turn
+            self._retired += [_Retired(f.database, time.monotonic(), turn) for f in old]
+        for file in old:
+            file.path.unlink(missing_ok=True)
+            file.path.with_name(file.path.name + ".wal").unlink(missing_ok=True)
+
+    def _detach_retired(self, patience: float | None = None) -> None:
+        """Detach replaced files that no reader can still name."""
+        wait = self.options.retire_seconds if patience is None else patience
+        with self._gate:
+            oldest = min(self._readers, default=self._turn)
+        with self._catalog:
+            ready = [r for r in self._retired if r.turn <= oldest and time.monotonic() - r.at >= wait]
+            for retired in ready:
+                self._root.cursor().execute(f"DETACH {retired.database}")
+                self._retired.remove(retired)
+
+    def expired(self, keep_days: float | None, keep_bytes: int | None, now: dt.datetime) -> list[SpanFile]:
+        """Closed files that retention removes at `now` (naive UTC), oldest first: too old, or beyond the bytes.
+
+        A day is kept as a whole until its last row is `keep_days` old.
+        """
+        with self._catalog:
+            closed = self._files[:-1]
+            total = sum(f.size() for f in self._files)
+        found = []
+        for file in closed:
+            end = dt.datetime.combine(file.day, dt.time()) + dt.timedelta(days=1) if file.day else None
+            old = keep_days is not None and (end is None or now - end >= dt.timedelta(days=keep_days))
+            if not old and (keep_bytes is None or total <= keep_bytes):
+                break
+            total -= file.size()
+            found.append(file)
+        return found
+
+    def forget(self, files: list[SpanFile]) -> None:
+        """Remove span files for good. Their rows are no longer part of `spans`."""
+        if not files:
+            return
+        with self._tending, self._catalog:
+            scratch = self.folder.forgotten.with_suffix(".new")
+            scratch.write_text(json.dumps({"last_seq": self._last_seq}) + "\n")
+            scratch.replace(self.folder.forgotten)
+            self._replace(files, [])
+        log.info("removed %d span files", len(files))
+
+    def rewrite(self, alias: Literal["core", "work"]) -> bool:
+        """Write a derived file anew, so that deleted rows are neither in it nor on the disk.
+
+        The caller sees to it that nobody writes to that file meanwhile. False when queries left no moment to change
+        the files, or there is no room for the copy: try again later.
+        """
+        path = self.folder.core if alias == "core" else self.folder.work
+        copy = path.with_name(path.name + ".new")
+        free = shutil.disk_usage(self.folder.root).free
+        if free < path.stat().st_size + _log_size(path) + self.options.free_bytes:
+            log.warning("%s cannot be written anew: %d MiB free", path.name, free // _MIB)
+            return False
+        for old in (copy, copy.with_name(copy.name + ".wal")):
+            old.unlink(missing_ok=True)
+        with contextlib.closing(self._cursor()) as cursor:
+            compaction.copy(cursor, alias, copy)
+            cursor.execute(f"CHECKPOINT {alias}")
+        for _ in range(_GATE_TRIES):
+            with self._alone(_GATE_SECONDS / 10) as alone:
+                if not alone:
+                    continue
+                with self._catalog:
+                    self._root.execute(f"DETACH {alias}")
+                    path.with_name(path.name + ".wal").unlink(missing_ok=True)
+                    copy.replace(path)
+                    compaction.sync(path.parent)
+                    self._attach(path, alias)
+                return True
+        copy.unlink()
+        log.warning("%s is not written anew: queries left no moment for it", path.name)
+        return False
+
+    @contextlib.contextmanager
+    def _alone(self, patience: float) -> Iterator[bool]:
+        """Whether no reader is left; new ones wait until the end of the block."""
+        with self._gate:
+            self._shut = True
+            alone = self._gate.wait_for(lambda: not self._readers, patience)
+        try:
+            yield alone
+        finally:
+            with self._gate:
+                self._shut = False
+                self._gate.notify_all()
+
+    def files(self) -> list[SpanFile]:
+        """The span files, oldest first; the last one is being written."""
+        with self._catalog:
+            return list(self._files)
 
     # ------------------------------------------------------------------ catalogue
 
@@ -362,14 +616,15 @@ class Store:
             self._configure(root)
             self._attach(self.folder.core, "core")
             self._attach(self.folder.work, "work")
-            numbers = [number for number, _ in self.folder.span_files()] or [1]
-            self._files = [self._attach_span_file(number) for number in numbers]
-            if self._is_full(self._files[-1]):
-                self._files.append(self._attach_span_file(numbers[-1] + 1))
+            self._clear_leftovers()
+            places = self.folder.span_files() or [self.folder.span_file(1)]
+            self._files = [self._attach_span_file(place, read_only=place.merged) for place in places]
+            if places[-1].merged or self._is_full(self._files[-1]):
+                self._files.append(self._attach_span_file(self.folder.span_file(places[-1].last + 1)))
             for file in self._files[:-1]:
                 if _log_size(file.path):
                     self._to_checkpoint.put(file.database)
-            self._last_seq = max(self._last_seq, *(f.max_seq for f in self._files))
+            self._last_seq = max(self._last_seq, self._forgotten_seq(), *(f.max_seq for f in self._files))
             self._swap_span_views()
             self._writer = root.cursor()
             self.refresh_views()
@@ -403,25 +658,54 @@ class Store:
         root.execute("SET enable_external_access = false")
         root.execute("SET lock_configuration = true")
 
-    def _attach_span_file(self, number: int) -> _SpanFile:
-        path = self.folder.span_file(number)
-        opened = path.stat().st_mtime if path.exists() else time.time()
-        file = _SpanFile(number, path, 0, 0, opened)
-        self._attach(path, file.database)
-        views.create_tables(self._root, file.database)
+    def _clear_leftovers(self) -> None:
+        """Remove what a crash in the middle of merging or rewriting left behind."""
+        self._retired = []
+        for covered in self.folder.covered_files():
+            log.info("%s was merged already: removed", covered.path.name)
+            covered.path.unlink()
+            covered.path.with_name(covered.path.name + ".wal").unlink(missing_ok=True)
+        for path in (self.folder.scratch, self.folder.core, self.folder.work):
+            left = path if path == self.folder.scratch else path.with_name(path.name + ".new")
+            for one in (left, left.with_name(left.name + ".wal")):
+                one.unlink(missing_ok=True)
+
+    def _forgotten_seq(self) -> int:
+        try:
+            return int(json.loads(self.folder.forgotten.read_text())["last_seq"])
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            raise StoreError(
+                f'{self.folder.forgotten}: cannot be read ({e}); it should hold {{"last_seq": NUMBER}}, at least the '
+                "derived_seq of `agent-slo query 'FROM pipeline'`"
+            ) from e
+
+    def _attach_span_file(self, place: SpanPath, *, read_only: bool = False) -> SpanFile:
+        opened = place.path.stat().st_mtime if place.path.exists() else time.time()
+        file = SpanFile(place, 0, 0, opened)
+        self._attach(place.path, file.database, read_only=read_only)
+        if not read_only:
+            views.create_tables(self._root, file.database)
         for table in views.table_names():
-            row = self._root.execute(f"SELECT count(*), max(seq) FROM {file.database}.{table}").fetchone()
+            row = self._root.execute(
+                f"SELECT count(*), max(seq), min(received_at), max(received_at) FROM {file.database}.{table}"
+            ).fetchone()
             assert row is not None
             file.rows += row[0]
             file.max_seq = max(file.max_seq, row[1] or 0)
+            if row[0]:
+                file.first_at = min(file.first_at or row[2], row[2])
+                file.last_at = max(file.last_at or row[3], row[3])
         return file
 
-    def _attach(self, path: Path, alias: str) -> None:
+    def _attach(self, path: Path, alias: str, *, read_only: bool = False) -> None:
+        how = "READ_ONLY" if read_only else f"STORAGE_VERSION '{STORAGE_VERSION}'"
         deadline = time.monotonic() + self.options.lock_wait
         repaired = False
         while True:
             try:
-                self._root.execute(f"ATTACH {quoted(path)} AS {alias} (STORAGE_VERSION '{STORAGE_VERSION}')")
+                self._root.execute(f"ATTACH {quoted(path)} AS {alias} ({how})")
                 return
             except duckdb.Error as e:
                 message = str(e)
@@ -461,6 +745,10 @@ class Store:
             with self._committed:
                 self._committed.notify_all()
             self._to_checkpoint.put(None)
+            merging = self._merging
+            if merging is not None:
+                with contextlib.suppress(duckdb.Error):  # it ended just now
+                    merging.interrupt()
             if self._checkpointer is not None:
                 self._checkpointer.join(timeout=5.0)
             with self._catalog:
@@ -533,6 +821,10 @@ def _log_size(database: Path) -> int:
         return database.with_name(database.name + ".wal").stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC).replace(tzinfo=None)
 
 
 def _default_memory_mib() -> int:

@@ -22,7 +22,7 @@ def leave_log(tmp_path: Path, commits: int = 20) -> Path:
         "os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path), str(commits)], check=True)
-    log = DataFolder(tmp_path).span_file(1).with_name("000001.duckdb.wal")
+    log = DataFolder(tmp_path).span_file(1).path.with_name("000001.duckdb.wal")
     assert log.stat().st_size > 4_000
     return log
 
