@@ -18,12 +18,14 @@ import pyarrow as pa
 import streamlit as st
 
 from collector.reader import Reader, ReaderError, open_reader
-from dashboard.queries import query_text
+from dashboard.queries import query_text, stands_on_scope
 
 DATA_VARIABLE = "AGENT_SLO_DATA"
 DEFAULT_ADDRESSES = {"http": "127.0.0.1:4318", "grpc": "127.0.0.1:4317"}
 
 ACTION_SECONDS = 60.0
+REMEMBERED = 256
+"""Answers kept; most are a few hundred rows."""
 
 Row = dict[str, Any]
 
@@ -71,6 +73,7 @@ class Answers:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self._mark: tuple[Any, ...] | None = None
         self.source: str = reader.source
 
     @property
@@ -95,8 +98,17 @@ class Answers:
             return {}
 
     def table(self, name: str, **parameters: Any) -> pa.Table:
-        """Run `dashboard/sql/<name>.sql`. Raises `ReaderError`."""
-        return self._reader.sql(query_text(name), parameters or None)
+        """Run `dashboard/sql/<name>.sql`. Raises `ReaderError`.
+
+        What stands on the tasks in scope is remembered until the next pass: a click or a toggle runs the whole
+        page again, and these are its dear questions.
+        """
+        if not stands_on_scope(name):
+            return self._reader.sql(query_text(name), parameters or None)
+        if self._mark is None:
+            self._mark = tuple(self._reader.sql(query_text("mark")).to_pylist()[0].values())
+        asked = json.dumps(parameters, sort_keys=True, default=str)
+        return _remembered(self._reader, str(self._reader.folder.root), self._mark, name, asked)
 
     def rows(self, name: str, **parameters: Any) -> list[Row]:
         """The same as dicts; NULL is None and timestamps are naive UTC `datetime`s."""
@@ -112,6 +124,13 @@ class Answers:
         """The names of the public views that exist; an untouched data folder has few or none."""
         names = self._reader.sql(query_text("views")).column("view_name").to_pylist()
         return set(names)
+
+
+@st.cache_resource(max_entries=REMEMBERED, ttl=600, show_spinner=False)  # type: ignore[untyped-decorator]
+def _remembered(_reader: Reader, folder: str, mark: tuple[Any, ...], name: str, asked: str) -> pa.Table:
+    """The answer to one query over one state of the data. Tables cannot be changed, so sessions may share them."""
+    del folder, mark
+    return _reader.sql(query_text(name), json.loads(asked))
 
 
 @st.cache_resource(max_entries=2, on_release=lambda reader: reader.close())  # type: ignore[untyped-decorator]

@@ -10,6 +10,12 @@ SCOPE = "{scope}"
 
 
 @cache
+def stands_on_scope(name: str) -> bool:
+    """Whether a file reads the tasks that pass the filters, and so changes with the derived data alone."""
+    return SCOPE in (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
 def query_text(name: str) -> str:
     """The text of `dashboard/sql/<name>.sql`. Raises `FileNotFoundError` for a name without a file."""
     text = (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Dialog, Error, Page, Route, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "AGENT_SLO_REQUIRE_BROWSER"
@@ -93,8 +93,16 @@ def watched(browser: Browser) -> Iterator[Watched]:
             route.continue_()
 
     context.route("**/*", refuse_outside)
-    page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
-    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+
+    def dismiss(dialog: Dialog) -> None:
+        seen.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def note(error: Error) -> None:
+        seen.errors.append(str(error))
+
+    page.on("dialog", dismiss)
+    page.on("pageerror", note)
     page.set_default_timeout(60_000)
     yield seen
     context.close()

@@ -44,12 +44,12 @@ SUSPECTED = "suspected"
 def show(reader: Answers) -> None:
     """Draw the page."""
     scope = scope_filters(reader)
-    totals = reader.row("actions_totals", **scope)
-    if totals is None or totals["executed"] == 0:
+    totals, *tools = reader.rows("actions_tools", **scope)
+    if totals["executed"] == 0:
         st.info("No tool with a side effect was executed in this time. Widen the filters.")
         return
     _figures(totals)
-    _tools(reader.rows("actions_tools", **scope))
+    _tools(tools)
     _days(reader.rows("actions_daily", **scope))
     narrowed = _breakdown(reader.rows("actions_by", **scope))
     _repeats(reader, scope, narrowed)

@@ -218,8 +218,8 @@ def _outcomes(reader: Answers, scope: Scope) -> None:
 
 def _duplicates(reader: Answers, scope: Scope) -> None:
     found = reader.rows("overview_repeats", **scope)
-    rows = [row for row in found if row["duplicate"] == "unprotected"]
-    totals = found[0] if found else {"unprotected": 0, "protected": 0, "no_op": 0}
+    rows = [row for row in found if row["attempt_id"] is not None]
+    totals = found[0]
     st.subheader("Done twice", anchor=False)
     line = counted(totals["unprotected"], "unprotected duplicate")
     line += f" · {count(totals['protected'])} protected by a key"

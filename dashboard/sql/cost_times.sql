@@ -5,10 +5,10 @@ WITH scope AS NOT MATERIALIZED ({scope})
 SELECT
     s.agent,
     count(*) AS tasks,
-    sum(t.model_s) / count(*) AS model_s,
-    sum(t.tool_s) / count(*) AS tool_s,
-    sum(t.own_s) / count(*) AS own_s,
-    sum(t.human_wait_s) / count(*) AS human_wait_s
+    avg(t.model_s) AS model_s,
+    avg(t.tool_s) AS tool_s,
+    avg(t.own_s) AS own_s,
+    avg(t.human_wait_s) AS human_wait_s
 FROM task_times t
 JOIN scope s USING (task_id)
 WHERE t.wall_s IS NOT NULL

@@ -38,6 +38,20 @@ HOSTILE = Words(
 )  # fmt: skip
 
 
+PATHS = {
+    "overview": "/",
+    "objective": "/objective?slo=duplicate-action",
+    "tasks": "/tasks",
+    "incidents": "/incidents",
+    "incident": "/incidents?id=inc-feed",
+    "actions": "/actions",
+    "humans": "/humans",
+    "cost": "/cost",
+    "data": "/data",
+    "task": "/task?id=task-0000",
+}
+
+
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """`serve(data)` starts the dashboard over a folder and returns its address."""
@@ -155,15 +169,81 @@ def test_a_filter_is_kept_in_the_address(serve: Serve, watched: Watched, tmp_pat
 
 def test_text_from_a_trace_stays_text(serve: Serve, watched: Watched, tmp_path: Path) -> None:
     address = serve(write_folder(tmp_path / "data", tasks=1, words=HOSTILE))
-    for path in ("/", "/tasks", "/task?id=task-0000"):
+    for path in PATHS.values():
         watched.open(address + path)
     watched.page.get_by_text("Raw spans").click()
     watched.page.get_by_text("Read them").click()
     watched.settle()
+    _nothing_executed(watched)
+    watched.says("<script>alert('agent')</script>")
+
+
+def _nothing_executed(watched: Watched) -> None:
     assert watched.page.locator("script:has-text('alert')").count() == 0
     assert watched.page.locator("img[src*='attacker']").count() == 0
     assert watched.page.locator("a[href^='javascript']").count() == 0
     assert watched.page.locator("[data-testid='stMain'] svg image").count() == 0
     assert watched.dialogs == []
     assert watched.outside == []
-    watched.says("<script>alert('agent')</script>")
+
+
+@pytest.mark.parametrize("page", list(PATHS))
+def test_every_page_opens_over_samples(serve: Serve, watched: Watched, samples: Path, page: str) -> None:
+    address = serve(samples)
+    incident = json.loads(answer("incidents", "--data", samples, "--format", "json"))[0]["incident_id"]
+    task = json.loads(answer("tasks", "--data", samples, "--format", "json"))[0]["task_id"]
+    path = PATHS[page].replace("inc-feed", incident).replace("task-0000", task)
+    watched.open(address + path)
+    assert "cannot be read" not in watched.text()
+    assert "encountered an error" not in watched.text()
+    assert watched.outside == []
+    assert watched.errors == []
+
+
+def test_a_link_shows_a_colleague_the_same_filters(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    watched.open(serve(write_folder(tmp_path / "data", tasks=12)) + "/?version=1.1&wrong=true")
+    watched.says("6 tasks · 0 running", "Tasks that went wrong")
+    watched.page.get_by_text("24h").click()
+    watched.page.wait_for_url("**/?*range=24h*")
+    watched.says("0 tasks · 0 running")
+    watched.page.reload()
+    watched.says("0 tasks · 0 running")
+
+
+def test_a_card_leads_to_its_objective(serve: Serve, watched: Watched, samples: Path) -> None:
+    watched.open(serve(samples) + "/?range=all")
+    watched.page.get_by_text("Tasks completed", exact=True).first.click()
+    watched.page.wait_for_url("**/objective?*slo=task-completion*")
+    watched.says("The formula with these numbers", "Worst tasks")
+    watched.page.get_by_text("Try it over the last 28 days").click()
+    watched.says("Save as an OpenSLO file")
+    with watched.page.expect_download() as download:
+        watched.page.get_by_text("Save as an OpenSLO file").click()
+    assert "kind: SLO" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def test_an_incident_is_acknowledged_through_the_collector(
+    serve: Serve, watched: Watched, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    answer("import", files("sample_traces") / "first_light.jsonl.gz", "--data", data)
+    collector = subprocess.Popen(
+        command("collect", "--data", data, "--http", "127.0.0.1:0", "--no-grpc"),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: (data / "door.json").exists(), collector)
+        incident = json.loads(answer("incidents", "--data", data, "--format", "json"))[0]["incident_id"]
+        watched.open(serve(data) + f"/incidents?id={incident}")
+        watched.page.get_by_label("Note").fill("known <b>fault</b>")
+        watched.page.get_by_label("Note").press("Enter")
+        watched.page.get_by_role("button", name="Acknowledge").click()
+        watched.says("acknowledged", "Note: known <b>fault</b>")
+        said = json.loads(answer("incident", incident, "--data", data, "--format", "json"))["incident"]
+        watched.page.get_by_text("All incidents").click()
+        watched.says("Findings of one structure are one incident")
+    finally:
+        collector.terminate()
+        collector.communicate(timeout=60)
+    assert (said["state"], said["note"]) == ("acknowledged", "known <b>fault</b>")
