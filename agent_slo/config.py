@@ -89,6 +89,17 @@ class CollectorConfig(Section):
     threads: int | None = Field(default=None, ge=1)
 
 
+class StorageConfig(Section):
+    """How long things are kept. Without any of these, for ever."""
+
+    keep_days: int | None = Field(default=None, ge=1)
+    """Days after which raw spans go, with the steps and attempts made of them."""
+    keep_gb: float | None = Field(default=None, gt=0)
+    """Size of all span files, in 10^9 bytes, above which the oldest go."""
+    tasks_days: int | None = Field(default=None, ge=1)
+    """Days after which tasks, verdicts and SLI events go too; only of tasks whose spans are gone."""
+
+
 class DashboardConfig(Section):
     """Where the dashboard listens. It has no accounts of its own, so keep it on loopback."""
 
@@ -99,6 +110,7 @@ class Config(MetricsSettings):
     """The whole of `agent-slo.yaml`."""
 
     collector: CollectorConfig = CollectorConfig()
+    storage: StorageConfig = StorageConfig()
     dashboard: DashboardConfig = DashboardConfig()
     objectives: list[str] = Field(default_factory=list)
     alerts: AlertSettings = AlertSettings()

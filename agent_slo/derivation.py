@@ -20,6 +20,7 @@ from agent_slo.config import Config
 from agent_slo.delivery import Delivery
 from agent_slo.errors import CommandError
 from agent_slo.evaluation import Evaluation
+from agent_slo.retention import Retention
 from collector.store import Store
 from metrics.deriver import Deriver, PassReport
 from metrics.prices import PriceBook, PriceOverride
@@ -51,6 +52,7 @@ class Derivation:
     def __init__(self, config: Config, objectives: Sequence[Objective]) -> None:
         self._config = config
         self.evaluation = Evaluation(config, objectives, alerts=True)
+        self._retention = Retention(config.storage, self.evaluation.lock)
         self._failures = 0
 
     def __call__(self, store: Store, stop: threading.Event) -> None:
@@ -96,6 +98,7 @@ class Derivation:
                 evaluated, changed = began, False
             if behind:
                 continue
+            self._retention.run(store, deriver, now())
             if stopping:
                 return
             stop.wait(max(0.0, PASS_SECONDS - (time.monotonic() - began)))

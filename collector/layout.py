@@ -70,6 +70,10 @@ class DataFolder:
         """A merged file while it is being made."""
         return self.spans / "merging.duckdb"
 
+    def owed(self, alias: str) -> Path:
+        """There while rows were deleted of `core` or `work` whose bytes are still in the file."""
+        return self.root / f"{alias}.rewrite"
+
     @property
     def temporary(self) -> Path:
         return self.root / "tmp"

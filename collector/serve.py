@@ -181,6 +181,7 @@ class Collector:
                 rotate_seconds=s.rotate_seconds,
                 memory_limit=s.memory_limit,
                 threads=s.threads,
+                merge_days=s.merge_days,
                 redactor=None
                 if s.redaction.idle
                 else Redactor(s.redaction, load_key(s.data, s.redaction.key_file)),

@@ -70,6 +70,8 @@ class CollectorSettings:
     """What is taken out of spans and log records before they are stored."""
     rotate_spans: int = 100_000
     rotate_seconds: float = 3600.0
+    merge_days: bool = True
+    """Whether small span files of several past days become one; no when days are to be removed one by one."""
     max_request_bytes: int = 64 * MIB
     """Largest request, after decompression too."""
     queue_bytes: int = 256 * MIB

@@ -44,6 +44,7 @@ _MIB = 1 << 20
 # A reader waits this long for the moment in which files change; the change takes milliseconds.
 _GATE_SECONDS = 10.0
 _GATE_TRIES = 40
+_REWRITES = 3
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ class Store:
         self._write = threading.RLock()
         self._catalog = threading.RLock()
         self._tending = threading.RLock()
+        self._rewriting = threading.RLock()
         self._committed = threading.Condition()
         self._last_seq = 0
         self._files: list[SpanFile] = []
@@ -258,6 +260,7 @@ class Store:
             batch = self.options.redactor.batch(batch)
         with self._write:
             self._check_writable()
+            self._rotate_if_full()  # a new day
             for spans, logs in _slices(batch, self.options.commit_rows):
                 try:
                     self._commit(spans, logs)
@@ -397,7 +400,7 @@ class Store:
     def _checkpoint(self, database: str) -> None:
         try:
             started = time.monotonic()
-            with contextlib.closing(self._cursor()) as cursor:
+            with self._rewriting, contextlib.closing(self._cursor()) as cursor:
                 cursor.execute(f"CHECKPOINT {database}")
             log.info("checkpoint of %s took %.2f s", database, time.monotonic() - started)
         except (duckdb.Error, StoreError) as e:
@@ -492,8 +495,7 @@ class Store:
                 turn = self._turn
             self._retired += [_Retired(f.database, time.monotonic(), turn) for f in old]
         for file in old:
-            file.path.unlink(missing_ok=True)
-            file.path.with_name(file.path.name + ".wal").unlink(missing_ok=True)
+            self._remove(file.path)
 
     def _detach_retired(self, patience: float | None = None) -> None:
         """Detach replaced files that no reader can still name."""
@@ -535,37 +537,58 @@ class Store:
             self._replace(files, [])
         log.info("removed %d span files", len(files))
 
-    def rewrite(self, alias: Literal["core", "work"]) -> bool:
-        """Write a derived file anew, so that deleted rows are neither in it nor on the disk.
+    def owe_rewrite(self, *aliases: Literal["core", "work"]) -> None:
+        """Remember, over a crash too, that rows of these files are being deleted whose bytes must go."""
+        for alias in aliases:
+            self.folder.owed(alias).touch()
 
-        The caller sees to it that nobody writes to that file meanwhile. False when queries left no moment to change
-        the files, or there is no room for the copy: try again later.
+    def rewrite_owed(self) -> bool:
+        """Write the derived files anew that are owed it, so that deleted rows are not on the disk any more.
+
+        The caller keeps the derivation still. False when something is left to do: queries left no moment to change
+        the files, somebody wrote all the time, or there is no room for the copy.
         """
-        path = self.folder.core if alias == "core" else self.folder.work
+        done = True
+        for alias, path in (("work", self.folder.work), ("core", self.folder.core)):
+            if self.folder.owed(alias).exists():
+                with self._rewriting:
+                    written = any(self._rewrite(alias, path) for _ in range(_REWRITES))
+                if written:
+                    self.folder.owed(alias).unlink()
+                else:
+                    log.warning("%s is not written anew yet; it is tried again later", path.name)
+                done = done and written
+        return done
+
+    def _rewrite(self, alias: str, path: Path) -> bool:
         copy = path.with_name(path.name + ".new")
         free = shutil.disk_usage(self.folder.root).free
         if free < path.stat().st_size + _log_size(path) + self.options.free_bytes:
-            log.warning("%s cannot be written anew: %d MiB free", path.name, free // _MIB)
+            log.warning("%s cannot be copied: %d MiB free", path.name, free // _MIB)
             return False
-        for old in (copy, copy.with_name(copy.name + ".wal")):
-            old.unlink(missing_ok=True)
+        self._remove(copy)
         with contextlib.closing(self._cursor()) as cursor:
-            compaction.copy(cursor, alias, copy)
             cursor.execute(f"CHECKPOINT {alias}")
+            compaction.copy(cursor, alias, copy)
         for _ in range(_GATE_TRIES):
             with self._alone(_GATE_SECONDS / 10) as alone:
-                if not alone:
-                    continue
-                with self._catalog:
-                    self._root.execute(f"DETACH {alias}")
-                    path.with_name(path.name + ".wal").unlink(missing_ok=True)
-                    copy.replace(path)
-                    compaction.sync(path.parent)
-                    self._attach(path, alias)
-                return True
-        copy.unlink()
-        log.warning("%s is not written anew: queries left no moment for it", path.name)
+                # A log that is there again means that somebody wrote after the copy was begun.
+                if alone and not _log_size(path):
+                    with self._catalog:
+                        self._root.execute(f"DETACH {alias}")
+                        copy.replace(path)
+                        compaction.sync(path.parent)
+                        self._attach(path, alias)
+                    return True
+            if _log_size(path):
+                break
+        self._remove(copy)
         return False
+
+    @staticmethod
+    def _remove(database: Path) -> None:
+        database.unlink(missing_ok=True)
+        database.with_name(database.name + ".wal").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _alone(self, patience: float) -> Iterator[bool]:
@@ -663,12 +686,10 @@ class Store:
         self._retired = []
         for covered in self.folder.covered_files():
             log.info("%s was merged already: removed", covered.path.name)
-            covered.path.unlink()
-            covered.path.with_name(covered.path.name + ".wal").unlink(missing_ok=True)
-        for path in (self.folder.scratch, self.folder.core, self.folder.work):
-            left = path if path == self.folder.scratch else path.with_name(path.name + ".new")
-            for one in (left, left.with_name(left.name + ".wal")):
-                one.unlink(missing_ok=True)
+            self._remove(covered.path)
+        self._remove(self.folder.scratch)
+        for path in (self.folder.core, self.folder.work):
+            self._remove(path.with_name(path.name + ".new"))
 
     def _forgotten_seq(self) -> int:
         try:

@@ -85,6 +85,7 @@ class Deriver:
         self._compiled: dict[frozenset[str] | None, Compiled] = {}
         self._sql = {model.name: filled(model, self._conventions(None)) for model in models()}
         self._rebuilding = False
+        self._late = 0
         functions.register(con)
         rules.fill(con, self._settings)
 
@@ -109,10 +110,12 @@ class Deriver:
             log.warning(
                 "derived tables have other columns now (%s): deriving everything again", ", ".join(stale)
             )
+        frozen = self._set_frozen_aside() if known else []
         for model in models():
             if model.kept:
                 con.execute(f"DROP TABLE IF EXISTS {model.kept}.{model.name}")
                 con.execute(f"CREATE TABLE {model.kept}.{model.name} ({shapes[model.name][1]})")
+        self._bring_frozen_back(frozen)
         self._forget()
         con.execute("DELETE FROM core._layout")
         con.executemany("INSERT INTO core._layout VALUES (?, ?)", [[n, s] for n, (s, _) in shapes.items()])
@@ -160,25 +163,92 @@ class Deriver:
     def _forget(self) -> None:
         """Drop everything derived; raw spans, prices asked for and operators' tables stay."""
         con = self._con
+        # What retention froze cannot be derived again: its spans are gone.
+        decided = "task_id IN (SELECT task_id FROM core.tasks WHERE frozen)"
         with _transaction(con):
             for model in models():
                 if model.kept == "work":
-                    con.execute(f"DELETE FROM work.{model.name}")
+                    con.execute(f"DELETE FROM work.{model.name} WHERE NOT coalesce({decided}, false)")
         with _transaction(con):
-            kept = [model.name for model in models() if model.kept == "core"]
+            kept = [model.name for model in models() if model.kept == "core" and model.name != "tasks"]
+            for name in (*kept, "task_aliases", "tasks"):
+                con.execute(f"DELETE FROM core.{name} WHERE NOT coalesce({decided}, false)")
             for name in (
-                *kept,
                 "_join_keys",
                 "_traces",
                 "_trace_tasks",
                 "_recheck",
                 "baselines",
-                "task_aliases",
                 "sli_hourly",
                 "model_prices",
             ):
                 con.execute(f"DELETE FROM core.{name}")
             con.execute("UPDATE core.pipeline SET derived_seq = 0")
+            con.execute("CREATE OR REPLACE TEMP TABLE old_events AS SELECT * FROM core.sli_events")
+            con.execute("CREATE OR REPLACE TEMP TABLE sli_events AS SELECT * FROM core.sli_events LIMIT 0")
+            con.execute(pass_sql("hours"))
+
+    # ---- retention --------------------------------------------------------------------------------------------
+
+    def freeze(self, gone_seq: int) -> int:
+        """Make the tasks final that have a span with a seq up to `gone_seq`, which is about to be removed.
+
+        Their steps and attempts go, with what their actions were called with; verdicts and SLI events stay. Neither a
+        rebuild nor a late span changes them. Safe to repeat. Returns how many tasks were not frozen before.
+        """
+        con = self._con
+        con.execute(f"SET VARIABLE gone_seq = {int(gone_seq)}")
+        con.execute(pass_sql("freeze"))
+        with _transaction(con):
+            con.execute(pass_sql("keep_frozen"))
+        with _transaction(con):
+            for model in models():
+                if model.kept == "work":
+                    con.execute(
+                        f"DELETE FROM work.{model.name} WHERE trace_id IN (SELECT trace_id FROM gone_traces)"
+                    )
+        return self._count("frozen_tasks")
+
+    def forget_tasks(self, before: datetime) -> int:
+        """Remove frozen tasks that ended before a moment (naive UTC), with everything kept of them; return how many."""
+        con = self._con
+        con.execute(
+            "CREATE OR REPLACE TEMP TABLE old_tasks AS SELECT task_id FROM core.tasks "
+            "WHERE frozen AND coalesce(ended_at, started_at) < ?",
+            [before],
+        )
+        with _transaction(con):
+            for name in (
+                *(model.name for model in models() if model.kept == "core"),
+                "task_aliases",
+                "revisions",
+            ):
+                con.execute(f"DELETE FROM core.{name} WHERE task_id IN (SELECT task_id FROM old_tasks)")
+        return self._count("old_tasks")
+
+    def _set_frozen_aside(self) -> list[str]:
+        """Copy the rows of frozen tasks out of tables that are about to be dropped; return which tables had any."""
+        present = {row[0] for row in self._con.execute("SELECT name FROM core._layout").fetchall()}
+        found = []
+        for model in models():
+            if model.kept == "core" and model.name in present and "tasks" in present:
+                self._con.execute(
+                    f"CREATE OR REPLACE TEMP TABLE aside_{model.name} AS SELECT * FROM core.{model.name} "
+                    "WHERE task_id IN (SELECT task_id FROM core.tasks WHERE frozen)"
+                )
+                if self._count(f"aside_{model.name}"):
+                    found.append(model.name)
+        return found
+
+    def _bring_frozen_back(self, names: list[str]) -> None:
+        """Put them into the new tables, column by column as far as both have it."""
+        con = self._con
+        for name in names:
+            new = {row[0]: row[1] for row in con.execute(f"DESCRIBE core.{name}").fetchall()}
+            both = [row[0] for row in con.execute(f"DESCRIBE aside_{name}").fetchall() if row[0] in new]
+            columns = ", ".join(f'"{column}"' for column in both)
+            values = ", ".join(f'TRY_CAST("{column}" AS {new[column]})' for column in both)
+            con.execute(f"INSERT INTO core.{name} ({columns}) SELECT {values} FROM aside_{name}")
 
     # ---- passes -----------------------------------------------------------------------------------------------
 
@@ -277,9 +347,11 @@ class Deriver:
 
     def _mark(self, moment: datetime, upto: int) -> None:
         self._con.execute(
-            "UPDATE core.pipeline SET derived_seq = ?, as_of = ?, last_pass_at = ?",
-            [upto, moment, _naive(None)],
+            "UPDATE core.pipeline SET derived_seq = ?, as_of = ?, last_pass_at = ?, "
+            "late_after_retention = late_after_retention + ?",
+            [upto, moment, _naive(None), self._late],
         )
+        self._late = 0
 
     def _tell_logs(self) -> None:
         """Create `log_spans`: the log records that tell of work, as spans; empty where no logs are kept."""
@@ -316,6 +388,8 @@ class Deriver:
             f"SELECT * FROM ({' UNION ALL '.join(rows)}) ORDER BY seq LIMIT {self._pass_spans}"
         )
         con.execute(pass_sql("new"))
+        # a rebuild reads them again, so it does not count them again
+        self._late = 0 if self._rebuilding else self._count("late_spans")
         upto = con.execute("SELECT coalesce(max(seq), ?) FROM fresh", [before]).fetchall()[0][0]
         return before, int(upto)
 

@@ -96,7 +96,12 @@ def collector_settings(
     values |= {key: value for key, value in given.items() if value is not None}
     if no_grpc:
         values["grpc"] = None
-    return CollectorSettings(data=data, redaction=redaction_rules(config), **values)
+    return CollectorSettings(
+        data=data,
+        redaction=redaction_rules(config),
+        merge_days=config.storage.keep_days is None,
+        **values,
+    )
 
 
 def _tokens(file: Path | None) -> tuple[Token, ...]:

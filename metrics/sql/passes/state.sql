@@ -1,5 +1,8 @@
 -- What the deriver keeps besides the rows of metrics/sql/_order. Names that begin with `_` are private.
 CREATE TABLE IF NOT EXISTS core.pipeline (derived_seq BIGINT, as_of TIMESTAMP, last_pass_at TIMESTAMP);
+-- spans that came for tasks which retention had frozen
+ALTER TABLE core.pipeline ADD COLUMN IF NOT EXISTS late_after_retention BIGINT DEFAULT 0;
+CREATE TABLE IF NOT EXISTS core._frozen_traces (trace_id VARCHAR);
 CREATE TABLE IF NOT EXISTS core._layout (name VARCHAR, signature VARCHAR);
 CREATE TABLE IF NOT EXISTS core._join_keys (key UBIGINT, trace_id VARCHAR);
 CREATE TABLE IF NOT EXISTS core._traces (trace_id VARCHAR, first_ns BIGINT, last_ns BIGINT);
@@ -25,4 +28,4 @@ CREATE TABLE IF NOT EXISTS core.incidents (
   incident_id VARCHAR, fingerprint VARCHAR, kind VARCHAR, severity VARCHAR, state VARCHAR, agent VARCHAR, tool VARCHAR,
   seen_count BIGINT, first_seen TIMESTAMP, last_seen TIMESTAMP, representative_task_id VARCHAR
 );
-INSERT INTO core.pipeline SELECT 0, NULL, NULL WHERE NOT EXISTS (SELECT 1 FROM core.pipeline);
+INSERT INTO core.pipeline SELECT 0, NULL, NULL, 0 WHERE NOT EXISTS (SELECT 1 FROM core.pipeline);
