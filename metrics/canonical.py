@@ -23,6 +23,23 @@ _ENVELOPES: tuple[tuple[str, frozenset[str]], ...] = (
     ("input_str", frozenset({"input_str", "tags", "metadata", "inputs", "kwargs", "name"})),
 )
 _MAX_DEPTH = 64
+_MAX_LITERAL = 100_000
+_MAX_SEARCHED = 4_000
+"""Characters of a result that are searched for what it names: ids stand at its beginning, and a page of prose names
+no entity of ours."""
+
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
+"""What reading a hostile or broken text can raise. The readers answer with less then, never with an exception: one
+span must not cost its neighbours their tasks."""
 _LONG_NUMBER = re.compile(r"\d{19}")
 
 
@@ -34,11 +51,20 @@ def canonical(text: str | None) -> str | None:
     """
     if text is None:
         return None
-    value = _plain(unwrapped(parse(text)))
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    except orjson.JSONEncodeError:  # an integer beyond 64 bits
-        return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        value = _plain(unwrapped(parse(text)))
+        try:
+            return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+        except orjson.JSONEncodeError:  # an integer beyond 64 bits
+            return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    except UNREADABLE:
+        # a sender's text that no reader of ours can take is still a text: equal ones stay equal
+        return json.dumps(_whole(text.strip()), ensure_ascii=False)
+
+
+def _whole(text: str) -> str:
+    """Replace halves of characters (a text cut in the middle of an emoji), which no column can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def parse(text: str) -> Any:
@@ -49,10 +75,10 @@ def parse(text: str) -> Any:
         return json.loads(stripped) if _LONG_NUMBER.search(stripped) else orjson.loads(stripped)
     except ValueError:
         pass  # not JSON: next spelling
-    if stripped[:1] in "{[(":
+    if stripped[:1] in ("{", "[", "(") and len(stripped) <= _MAX_LITERAL:
         try:
             return ast.literal_eval(stripped)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (*UNREADABLE, SyntaxError):
             return stripped
     return stripped
 
@@ -96,9 +122,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, int):
         return value
     if isinstance(value, str):
-        return value.strip()
+        return _whole(value.strip())
     if isinstance(value, dict):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+        return {_whole(str(key)): _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item, depth + 1) for item in value]
     if isinstance(value, (set, frozenset)):
@@ -143,7 +169,8 @@ _MOMENTS = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)?"
     r"|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b1\d{9,18}(?:\.\d+)?\b"
 )
-_NAMED = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_.-]*|\b[a-z]{2,5}_[A-Za-z0-9]{6,}\b")
+_WORD = re.compile(r"[A-Za-z0-9_.-]+")
+_RANDOM_ID = re.compile(r"^[a-z]{2,5}_[A-Za-z0-9]{6,}$")
 _ID_KEY = re.compile(
     r"(?:^|_|-)(?:id|uuid|ref|reference|number|no|key|code|confirmation|ticket)$|[a-z](?:Id|Uuid|Ref|Number|Key|Code)$"
 )
@@ -159,13 +186,22 @@ def entities(result: str | None, arguments: str | None) -> list[str]:
     if not result:
         return []
     asked = leaves(arguments)
-    known = {word for leaf in asked for word in _NAMED.findall(leaf)}
-    found = {word: None for word in _named_by_key(parse(result)) if word not in asked}
-    for word in _NAMED.findall(_MOMENTS.sub(" ", PLACEHOLDER.sub(" ", result))):
+    known = {word for leaf in asked for word in _named(leaf)}
+    try:
+        found = {_whole(word): None for word in _named_by_key(parse(result)) if word not in asked}
+    except UNREADABLE:
+        found = {}
+    for word in _named(_MOMENTS.sub(" ", PLACEHOLDER.sub(" ", _whole(result[:_MAX_SEARCHED])))):
         plain = _WHOLE_FLOAT.sub(r"\1", word.strip("-_.")) or word
         if plain not in known and not any(len(part) > 1 and part in plain for part in known):
             found[plain] = None
     return list(found)
+
+
+def _named(text: str) -> list[str]:
+    """Return the words of a text that look like an id or a number. Linear: one long word is looked at once."""
+    words = (word.lstrip(".") for word in _WORD.findall(text[:_MAX_SEARCHED]))
+    return [word for word in words if any(c.isdigit() for c in word) or _RANDOM_ID.match(word)]
 
 
 def _named_by_key(value: Any, key: str = "") -> list[str]:

@@ -28,12 +28,20 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         ("plain_result", messages.plain_result_column, [VARCHAR], duckdb.type(messages.RESULT_SQL_TYPE)),
     ]
     con.execute(
-        "CREATE OR REPLACE TEMP MACRO whole_number(text) AS try_cast(try_cast(text AS DOUBLE) AS BIGINT)"
+        # a count of tokens: what is negative or beyond any model is no count
+        "CREATE OR REPLACE TEMP MACRO whole_number(text) AS "
+        "CASE WHEN try_cast(text AS DOUBLE) BETWEEN 0 AND 1e12 THEN try_cast(try_cast(text AS DOUBLE) AS BIGINT) END"
+    )
+    con.execute(
+        # a stated number within 0 and a bound; NaN, infinities and nonsense are not stated
+        "CREATE OR REPLACE TEMP MACRO sane_number(text, most) AS "
+        "CASE WHEN try_cast(text AS DOUBLE) BETWEEN 0 AND most THEN try_cast(text AS DOUBLE) END"
     )
     present = {
         name
         for (name,) in con.execute(
-            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT internal"
+            # not only those that are not internal: DuckDB calls functions made in Python internal
+            "SELECT DISTINCT function_name FROM duckdb_functions()"
         ).fetchall()
     }
     for name, function, arguments, returns in listed:

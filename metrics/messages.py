@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from metrics.canonical import canonical
+from metrics.canonical import UNREADABLE, canonical
 from metrics.conventions import words
 
 _CALL = pa.struct([("id", pa.string()), ("name", pa.string()), ("arguments", pa.string())])
@@ -126,6 +126,22 @@ def read(
     the calls asked for where they stand apart from the answer; `attributes`, `events`: the span's own JSON, which
     holds messages as flattened keys or as events. `inputs`: whether what was said before is wanted.
     """
+    try:
+        return _read(input_messages, output_messages, output, tool_calls, attributes, events, inputs)
+    except UNREADABLE:
+        # what cannot be read says nothing; its neighbours are not touched
+        return Facts()
+
+
+def _read(
+    input_messages: str | None,
+    output_messages: str | None,
+    output: str | None,
+    tool_calls: str | None,
+    attributes: str | None,
+    events: str | None,
+    inputs: bool,
+) -> Facts:
     facts = Facts()
     said, answer = _flattened(attributes, inputs) if attributes else ([], [])
     if not said and input_messages is not None and inputs:
@@ -588,6 +604,13 @@ def event_content(events: str | None) -> dict[str, str | None]:
 
 def plain_result(result: str | None) -> dict[str, str | None]:
     """Return the text a tool gave back, out of the object a framework wraps around it, and the call id it names."""
+    try:
+        return _plain_result(result)
+    except UNREADABLE:
+        return {"text": result, "call_id": None}
+
+
+def _plain_result(result: str | None) -> dict[str, str | None]:
     value = _value(result)
     if not isinstance(value, (dict, list)):
         return {"text": result, "call_id": None}
@@ -641,25 +664,8 @@ def _unwrapped(value: dict[str, Any]) -> Any:
 # ---- the same, by column ------------------------------------------------------------------------------------------
 
 
-def read_column(
-    wanted: pa.ChunkedArray,
-    inputs: pa.ChunkedArray,
-    outputs: pa.ChunkedArray,
-    stated: pa.ChunkedArray,
-    calls: pa.ChunkedArray,
-    attributes: pa.ChunkedArray,
-    events: pa.ChunkedArray,
-) -> pa.Array:
-    """Vectorised `read` for DuckDB: a BOOLEAN (inputs wanted) and six VARCHAR columns -> `SQL_TYPE`.
-
-    NULL where all are NULL. Built column by column: a list of dicts costs Arrow three times as much.
-    """
-    columns = (inputs, outputs, stated, calls, attributes, events)
-    rows = zip(*(column.to_pylist() for column in columns), strict=True)
-    facts = [
-        read(*row, inputs=bool(want)) if any(row) else None
-        for want, row in zip(wanted.to_pylist(), rows, strict=True)
-    ]
+def _facts_array(facts: list[Facts | None]) -> pa.Array:
+    """Facts as one struct column. Built column by column: a list of dicts costs Arrow three times as much."""
     present = [fact or _NOTHING for fact in facts]
     built = [
         pa.array([fact.user_text and fact.user_text[:_MAX_TEXT] for fact in present], pa.string()),
@@ -675,11 +681,57 @@ def read_column(
     )
 
 
+def _fits(fact: Facts | None) -> bool:
+    try:
+        _facts_array([fact])
+    except (*UNREADABLE, pa.ArrowException):
+        return False
+    return True
+
+
+def read_column(
+    wanted: pa.ChunkedArray,
+    inputs: pa.ChunkedArray,
+    outputs: pa.ChunkedArray,
+    stated: pa.ChunkedArray,
+    calls: pa.ChunkedArray,
+    attributes: pa.ChunkedArray,
+    events: pa.ChunkedArray,
+) -> pa.Array:
+    """Vectorised `read` for DuckDB: a BOOLEAN (inputs wanted) and six VARCHAR columns -> `SQL_TYPE`.
+
+    NULL where all are NULL.
+    """
+    columns = (inputs, outputs, stated, calls, attributes, events)
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    facts = [
+        read(*row, inputs=bool(want)) if any(row) else None
+        for want, row in zip(wanted.to_pylist(), rows, strict=True)
+    ]
+    try:
+        return _facts_array(facts)
+    except (*UNREADABLE, pa.ArrowException):  # some value is not of the type its place wants: find whose
+        return _facts_array([fact if _fits(fact) else Facts() for fact in facts])
+
+
+def _each(values: list[str | None], reader: Any, kind: pa.DataType, nothing: Any) -> pa.Array:
+    """A reader over a column; the rows it cannot read are `nothing`."""
+    out = []
+    for value in values:
+        try:
+            row = value and reader(value)
+            pa.array([row], kind)
+        except (*UNREADABLE, pa.ArrowException):
+            row = nothing
+        out.append(row)
+    return pa.array(out, kind)
+
+
 def event_content_column(events: pa.ChunkedArray) -> pa.Array:
     """Vectorised `event_content` for DuckDB: VARCHAR -> `CONTENT_SQL_TYPE`."""
-    return pa.array([e and event_content(e) for e in events.to_pylist()], CONTENT_ARROW_TYPE)
+    return _each(events.to_pylist(), event_content, CONTENT_ARROW_TYPE, None)
 
 
 def plain_result_column(results: pa.ChunkedArray) -> pa.Array:
     """Vectorised `plain_result` for DuckDB: VARCHAR -> `RESULT_SQL_TYPE`."""
-    return pa.array([r and plain_result(r) for r in results.to_pylist()], RESULT_ARROW_TYPE)
+    return _each(results.to_pylist(), plain_result, RESULT_ARROW_TYPE, None)
