@@ -34,6 +34,7 @@ COMMANDS = {
     "check": ("check", "check"),
     "doctor": ("doctor", "doctor"),
     "rederive": ("rederive", "rederive"),
+    "storage": ("storage", "storage"),
     "version": ("version", "version"),
 }
 

@@ -50,7 +50,9 @@ def merge(con: duckdb.DuckDBPyConnection, databases: Sequence[str], scratch: Pat
 def _again(table: str, union: str) -> str:
     """The seq of every row that is no different from a later one. Only rows that share their ids are compared."""
     names = (SPAN_SCHEMA if table == "spans" else LOG_SCHEMA).names
-    content = "md5(concat_ws(chr(31), " + ", ".join(f"coalesce(e.{c}::VARCHAR, chr(30))" for c in names) + "))"
+    content = (
+        "md5(concat_ws(chr(31), " + ", ".join(f"coalesce(e.{c}::VARCHAR, chr(30))" for c in names) + "))"
+    )
     return f"""
     WITH every AS ({union}),
     shared AS (SELECT trace_id, span_id FROM every GROUP BY ALL HAVING count(*) > 1),

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 STORAGE_VERSION = "v1.5.0"
 _SPAN_FILE = re.compile(r"^(\d{6,})(?:-(\d{6,}))?\.duckdb$")
 
@@ -136,13 +136,16 @@ class DataFolder:
         if self.format_file.exists():
             self.check_format()
         else:
-            text = json.dumps({"version": FORMAT_VERSION, "created_by": created_by})
-            scratch = self.format_file.with_suffix(".json.new")
-            scratch.write_text(text + "\n")
-            scratch.replace(self.format_file)
+            self.write_format(FORMAT_VERSION, created_by)
 
-    def check_format(self) -> None:
-        """Raise StoreError when format.json is missing, broken or newer than this program."""
+    def write_format(self, version: int, created_by: str) -> None:
+        """Write format.json in one step."""
+        scratch = self.format_file.with_suffix(".json.new")
+        scratch.write_text(json.dumps({"version": version, "created_by": created_by}) + "\n")
+        scratch.replace(self.format_file)
+
+    def check_format(self) -> int:
+        """The version of the layout. Raises StoreError: format.json missing, broken or newer than this program."""
         try:
             version = json.loads(self.format_file.read_text())["version"]
         except FileNotFoundError as e:
@@ -152,13 +155,15 @@ class DataFolder:
             ) from e
         except (OSError, ValueError, KeyError, TypeError) as e:
             raise StoreError(
-                f'data folder {self.root}: format.json cannot be read ({e}); it should hold {{"version": 1}}'
+                f"data folder {self.root}: format.json cannot be read ({e}); "
+                f'it should hold {{"version": {FORMAT_VERSION}}}'
             ) from e
-        if not isinstance(version, int) or version > FORMAT_VERSION:
+        if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
             raise StoreError(
                 f"data folder {self.root}: written in format {version}, this program knows up to "
                 f"{FORMAT_VERSION}; use the newer agent-slo that wrote it, or another folder with --data"
             )
+        return version
 
 
 def _covers(outer: SpanPath, inner: SpanPath) -> bool:

@@ -32,6 +32,7 @@ import pyarrow as pa
 from collector import compaction, views
 from collector.batch import Batch
 from collector.layout import STORAGE_VERSION, DataFolder, SpanPath, StoreBusyError, StoreError, quoted
+from collector.migrations import upgrade
 from collector.redaction.redactor import Redactor
 from collector.repair import Repair, cut_log, damage_position, set_aside_unfinished
 
@@ -169,6 +170,13 @@ class Store:
         store = cls(DataFolder(Path(data).expanduser().resolve()), options or StoreOptions())
         store.folder.prepare(_program_version())
         store._open()
+        try:
+            upgrade(store.folder, store._root, _program_version())
+        except OSError as e:
+            store._close_instance()
+            raise StoreError(
+                f"data folder {store.folder.root}: cannot be upgraded ({e.strerror}); make room"
+            ) from e
         store._checkpointer = threading.Thread(target=store._checkpoint_loop, name="checkpoint", daemon=True)
         store._checkpointer.start()
         return store

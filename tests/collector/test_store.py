@@ -202,8 +202,8 @@ def test_another_process_holds_the_folder(tmp_path: Path) -> None:
 
 def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     Store.open(tmp_path).close()
-    (tmp_path / "format.json").write_text(json.dumps({"version": 2, "created_by": "9.0"}))
-    with pytest.raises(StoreError, match="written in format 2, this program knows up to 1"):
+    (tmp_path / "format.json").write_text(json.dumps({"version": 3, "created_by": "9.0"}))
+    with pytest.raises(StoreError, match="written in format 3, this program knows up to 2"):
         Store.open(tmp_path)
 
 
