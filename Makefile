@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench accuracy docs clean
+.PHONY: demo test lint conformance bench accuracy docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "agent-slo needs Python 3.11 or newer; '$(PYTHON)' was not found. Name yours: make PYTHON=python3.12" >&2; exit 2; }
@@ -24,6 +24,9 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+conformance: $(STAMP)
+	$(BIN)/python -m tests.collector.conformance
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.ingest

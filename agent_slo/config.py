@@ -78,6 +78,8 @@ class CollectorConfig(Section):
 
     http: Address = "127.0.0.1:4318"
     grpc: Address = "127.0.0.1:4317"
+    cors_origins: list[str] = Field(default_factory=list)
+    """Origins of web pages that may send from a browser."""
     redaction: Redaction = Field(default_factory=lambda: parse_redaction("redact"))
     """What is done to secrets and content before anything is stored: policy by glob over service.name."""
     redaction_key_file: Path | None = None

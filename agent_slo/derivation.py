@@ -54,6 +54,11 @@ class Derivation:
         self.evaluation = Evaluation(config, objectives, alerts=True)
         self._retention = Retention(config.storage, self.evaluation.lock)
         self._failures = 0
+        self._derived_seq = 0
+
+    def lag(self, last_seq: int) -> int:
+        """Rows up to `last_seq` that are not derived yet."""
+        return max(0, last_seq - self._derived_seq)
 
     def __call__(self, store: Store, stop: threading.Event) -> None:
         """Run until `stop` is set. Raises what a pass raises."""
@@ -86,6 +91,7 @@ class Derivation:
             began = time.monotonic()
             report = deriver.run(now())
             self._failures = 0
+            self._derived_seq = report.derived_seq
             changed = changed or report.traces > 0
             behind = report.spans > 0 and report.derived_seq < seen
             age = STATUS_SECONDS if evaluated is None else began - evaluated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -109,6 +110,15 @@ class DataFolder:
         """The file of this number, or the merged one of these numbers. Nothing is created."""
         name = f"{first:06d}" if last is None else f"{first:06d}-{last:06d}"
         return SpanPath(first, last or first, self.spans / f"{name}.duckdb")
+
+    @staticmethod
+    def size(database: Path) -> int:
+        """Bytes of a DuckDB file with its write-ahead log, 0 when it is not there."""
+        found = 0
+        for path in (database, database.with_name(database.name + ".wal")):
+            with contextlib.suppress(FileNotFoundError):
+                found += path.stat().st_size
+        return found
 
     def prepare(self, created_by: str) -> None:
         """Create the folder if need be and check that this program may write this format.

@@ -27,6 +27,11 @@ _INFLATE_INLINE = 65_536
 _DRAIN_SECONDS = 5.0
 _DRAIN_BYTES = 256 << 20
 _BODY_SECONDS = 60.0
+_PREFLIGHT = {
+    "access-control-allow-methods": "POST",
+    "access-control-allow-headers": "authorization, content-type, content-encoding",
+    "access-control-max-age": "600",
+}
 _LOOPBACK_HOSTS = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -53,6 +58,7 @@ class OtlpHttp:
         max_bytes: int,
         access: Access,
         check_host: bool,
+        origins: frozenset[str] = frozenset(),
         health: Callable[[], dict[str, Any]],
     ) -> None:
         self.intake = intake
@@ -60,6 +66,7 @@ class OtlpHttp:
         self.max_bytes = max_bytes
         self.access = access
         self.check_host = check_host
+        self.origins = origins
         self.health = health
         self.closing = False
         self._inflaters = ThreadPoolExecutor(2, thread_name_prefix="inflate")
@@ -99,18 +106,31 @@ class OtlpHttp:
         encoding = _ENCODINGS.get(content_type)
         label = signal or "metrics"
         incoming = _Body(receive)
+        cors = self._cors(headers)
+        if cors and scope["method"] == "OPTIONS":
+            await _respond(send, 204, b"", "text/plain", {**cors, **_PREFLIGHT}, drain=incoming)
+            return
         try:
             self._admit(scope["method"], headers, content_type, encoding)
             assert encoding is not None
             outcome = await self._take(signal, encoding, headers, incoming)
             body = answers.success(label, encoding, outcome.rejected)
-            await _respond(send, 200, body, CONTENT_TYPE[encoding], {})
+            await _respond(send, 200, body, CONTENT_TYPE[encoding], cors)
             self.counters.add("requests", transport="http", signal=label, answer="200")
         except Refusal as r:
             self.counters.add("requests", transport="http", signal=label, answer=str(r.status))
             error_encoding: Encoding = encoding or "json"
             body = answers.error(r.status, r.message, error_encoding)
-            await _respond(send, r.status, body, CONTENT_TYPE[error_encoding], r.headers, drain=incoming)
+            await _respond(
+                send, r.status, body, CONTENT_TYPE[error_encoding], {**r.headers, **cors}, drain=incoming
+            )
+
+    def _cors(self, headers: dict[bytes, bytes]) -> dict[str, str]:
+        """The headers that let a page of a listed origin read the answer; none for any other."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin.lower() not in self.origins:
+            return {}
+        return {"access-control-allow-origin": origin, "vary": "origin"}
 
     def _admit(
         self, method: str, headers: dict[bytes, bytes], content_type: str, encoding: Encoding | None
@@ -126,7 +146,7 @@ class OtlpHttp:
                 )
             if may == "denied":
                 raise Refusal(403, "this token is not for sending; use one of the role ingest")
-        elif b"origin" in headers:
+        elif b"origin" in headers and not self._cors(headers):
             raise Refusal(403, "requests from web pages are not accepted here")
         elif self.check_host and _host(headers) not in _LOOPBACK_HOSTS:
             raise Refusal(

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import logging
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -200,12 +201,26 @@ class Collector:
     ) -> None:
         settings = self.settings
         intake = Intake(store, self.counters, Budget(settings.queue_bytes, settings.queue_requests))
+        folder = store.folder
+        for name, text, read in (
+            ("span_files", "Files of spans.", lambda: len(store.files())),
+            (
+                "span_bytes",
+                "Bytes of the span files with their logs.",
+                lambda: sum(f.size() for f in store.files()),
+            ),
+            ("core_bytes", "Bytes of core.duckdb.", lambda: folder.size(folder.core)),
+            ("work_bytes", "Bytes of work.duckdb.", lambda: folder.size(folder.work)),
+            ("free_bytes", "Free bytes on the volume.", lambda: shutil.disk_usage(folder.root).free),
+        ):
+            self.counters.gauge(name, text, read)
         self.counters.gauge("last_seq", "Highest committed seq.", lambda: store.last_seq)
         otlp = OtlpHttp(
             intake,
             max_bytes=settings.max_request_bytes,
             access=settings.access(),
             check_host=http_address.loopback,
+            origins=settings.checked_origins(),
             health=self.health,
         )
         grpc_server = OtlpGrpc(intake, settings, grpc_address) if grpc_address else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from collector.access import Access, Token, TokenError
 from collector.redaction.policy import REDACT, RedactionRules
@@ -59,6 +60,8 @@ class CollectorSettings:
     """Bearer token that senders must show on both transports; short for a Token of the role ingest."""
     tokens: tuple[Token, ...] = ()
     """Bearer tokens with roles; see collector.access."""
+    origins: tuple[str, ...] = ()
+    """Origins of web pages that may send from a browser, such as `https://app.example.com`; no others may."""
     insecure: bool = False
     """Allow an address other machines can reach without a token."""
     tls_certificate: Path | None = None
@@ -92,6 +95,20 @@ class CollectorSettings:
             return Access((*((Token("ingest", self.token),) if self.token else ()), *self.tokens))
         except TokenError as e:
             raise CollectorError(str(e)) from e
+
+    def checked_origins(self) -> frozenset[str]:
+        """The origins as browsers write them. Raises CollectorError for one that no browser sends."""
+        for origin in self.origins:
+            parts = urlsplit(origin)
+            if (
+                parts.scheme not in ("http", "https")
+                or not parts.netloc
+                or origin != f"{parts.scheme}://{parts.netloc}"
+            ):
+                raise CollectorError(
+                    f"origin {origin!r}: write it like https://app.example.com, without a path"
+                )
+        return frozenset(origin.lower() for origin in self.origins)
 
     def addresses(self) -> tuple[Address, Address | None]:
         """(HTTP, gRPC). Raises CollectorError: malformed, or open to others without token and `insecure`."""

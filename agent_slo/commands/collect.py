@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from agent_slo.config import Config
 from agent_slo.derivation import Derivation
 from agent_slo.errors import CommandError
 from agent_slo.incident_actions import incident_actions
+from agent_slo.logs import set_up_logs
 from agent_slo.options import Place, common
 from agent_slo.output import say
 from agent_slo.redaction import redaction_rules
@@ -47,6 +47,9 @@ TOKEN_VARIABLES: dict[Role, str] = {
 )
 @click.option("--insecure", is_flag=True, help="Allow other machines to send without a token.")
 @click.option("--verbose", is_flag=True, help="Log more to stderr.")
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", help="Log as text or as JSON lines."
+)
 @common
 def collect(
     place: Place,
@@ -59,13 +62,10 @@ def collect(
     tls_client_ca: Path | None,
     insecure: bool,
     verbose: bool,
+    log_format: str,
 ) -> None:
     """Receive traces and derive from them, without pages."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    set_up_logs(log_format, verbose=verbose)
     config = place.config().config
     given = {
         "http": http,
@@ -83,6 +83,11 @@ def collect(
     if evaluation.engine:
         actions |= alert_actions(evaluation.engine)
     collector = Collector(settings, background=derivation, door_routes=routes(actions, evaluation.lock))
+    collector.counters.gauge(
+        "derive_lag_rows",
+        "Rows stored and not yet derived.",
+        lambda: derivation.lag(collector.store.last_seq),
+    )
     collector.counters.extra.append(evaluation.prometheus)
     sys.exit(collector.run(_ready))
 
@@ -91,7 +96,7 @@ def collector_settings(
     data: Path, config: Config, given: Mapping[str, Any], *, no_grpc: bool = False
 ) -> CollectorSettings:
     """Settings from options (first), the configuration (second) and the collector's defaults."""
-    stated = config.collector.model_dump(exclude={"redaction", "redaction_key_file"})
+    stated = config.collector.model_dump(exclude={"redaction", "redaction_key_file", "cors_origins"})
     values = {key: value for key, value in stated.items() if value is not None}
     values |= {key: value for key, value in given.items() if value is not None}
     if no_grpc:
@@ -99,6 +104,7 @@ def collector_settings(
     return CollectorSettings(
         data=data,
         redaction=redaction_rules(config),
+        origins=tuple(config.collector.cors_origins),
         merge_days=config.storage.keep_days is None,
         **values,
     )
