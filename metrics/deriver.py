@@ -32,6 +32,11 @@ PASS_SPANS = 50_000
 _CONTENT = ("arguments", "result", "user_text", "output_text", "decision_arguments", "error_message")
 
 
+_OF_THE_DATA = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+"""Errors that a value in a trace can cause. Everything else (disk, memory, an interrupt, SQL of ours) is no trace's
+fault and is raised."""
+
+
 class Prices(Protocol):
     """Where prices come from: rows of `core.model_prices` for one provider and model."""
 
@@ -181,6 +186,7 @@ class Deriver:
                 "baselines",
                 "sli_hourly",
                 "model_prices",
+                "parked_traces",
             ):
                 con.execute(f"DELETE FROM core.{name}")
             con.execute("UPDATE core.pipeline SET derived_seq = 0")
@@ -267,12 +273,52 @@ class Deriver:
             if upto > before or self._never_ran():
                 self._mark(moment, upto)
             return PassReport(0, 0, 0, time.perf_counter() - started, upto)
-        self._derive()
+        try:
+            self._derive()
+        except _OF_THE_DATA as error:
+            self._park(moment, error)
+            return self.run(moment)
         self._keep(moment, upto)
         spans, tasks = self._count("touched_spans"), self._count("tasks")
         if self._count("core._recheck"):
             tasks += self._decide_again(moment, upto)
         return PassReport(spans, traces, tasks, time.perf_counter() - started, upto)
+
+    def _park(self, moment: datetime, error: Exception) -> None:
+        """Find the new trace that no file can take, by halves, and set it aside; raise `error` if it is no single one.
+
+        A parked trace is in `parked_traces` with the error, its raw spans stay, and a rebuild tries it again.
+        """
+        con = self._con
+        con.execute("CREATE OR REPLACE TEMP TABLE suspects AS SELECT * FROM new_traces")
+        con.execute("DELETE FROM due_traces")
+        left = [row[0] for row in con.execute("SELECT trace_id FROM suspects ORDER BY trace_id").fetchall()]
+        if not left or (found := self._failure(left)) is None:
+            raise error
+        while len(left) > 1:
+            half = left[: len(left) // 2]
+            cause = self._failure(half)
+            if cause is None:
+                half = left[len(left) // 2 :]
+                cause = self._failure(half)
+            if cause is None:
+                raise error
+            left, found = half, cause
+        reason = str(found).splitlines()[0][:500]
+        log.error("trace %s cannot be derived and is set aside: %s", left[0], reason)
+        con.execute("INSERT INTO core.parked_traces VALUES (?, ?, ?)", [left[0], reason, moment])
+
+    def _failure(self, traces: list[str]) -> duckdb.Error | None:
+        """What deriving only these of the suspects raises."""
+        self._con.execute(
+            "CREATE OR REPLACE TEMP TABLE new_traces AS SELECT * FROM suspects WHERE list_contains(?, trace_id)",
+            [traces],
+        )
+        try:
+            self._derive()
+        except _OF_THE_DATA as error:
+            return error
+        return None
 
     def _decide_again(self, moment: datetime, upto: int) -> int:
         """Decide the tasks whose verdict hangs on what this pass changed elsewhere; return how many.
@@ -434,9 +480,7 @@ class Deriver:
         simply done again.
         """
         con = self._con
-        low, high, known = con.execute(
-            "SELECT min(first_ns), max(last_ns), count(*) FROM old_traces"
-        ).fetchall()[0]
+        known = self._count("old_tasks") > 0
         if self._count("stale_baselines"):
             con.execute(pass_sql("mark_stale"))
         con.execute(pass_sql("peers"))
@@ -446,7 +490,8 @@ class Deriver:
                 if model.kept == "work":
                     # also what a pass that died before core had already put here
                     con.execute(
-                        f"DELETE FROM work.{model.name} WHERE start_ns BETWEEN getvariable('low') AND getvariable('high') "
+                        f"DELETE FROM work.{model.name} "
+                        "WHERE start_ns BETWEEN getvariable('low') AND getvariable('high') "
                         "AND trace_id IN (SELECT trace_id FROM touched)"
                     )
                     con.execute(f"INSERT INTO work.{model.name} BY NAME SELECT * FROM {model.name}")

@@ -101,6 +101,8 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         ("says_denied(said)", _says("said", known["denials"])),
         ("says_step_limit(said)", _says("said", known["step_limits"])),
         ("says_refused(said)", _says("said", settings.results.refused, options="")),
+        ("says_not_done(said)", _says("said", known["not_done"]["refused"])),
+        ("says_perhaps_done(said)", _says("said", known["not_done"]["unknown"])),
         (
             "says_unknown(said)",
             f"length(said) <= {int(unknown['max_length'])} AND {_says('said', [unknown['pattern']])}",
@@ -113,6 +115,14 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
             if "CASE" not in expression
             else f"CREATE OR REPLACE TEMP MACRO {signature} AS {expression}"
         )
+    # words that say what a call was about: not amounts, not currencies
+    about = (
+        "list_filter(failed, lambda w: regexp_matches(w, '[A-Za-z]') AND NOT regexp_matches(w, '^[A-Z]{3}$'))"
+    )
+    con.execute(
+        "CREATE OR REPLACE TEMP MACRO is_about(failed, later) AS "
+        f"len({about}) = 0 OR list_has_any({about}, later)"
+    )
 
 
 def _says(what: str, patterns: Sequence[str], options: str = "i") -> str:

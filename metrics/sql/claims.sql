@@ -27,7 +27,8 @@ loose AS (
   WHERE (a.last_outcome = 'refused' OR (a.last_outcome = 'unknown' AND NOT a.settled))
     AND NOT EXISTS (
       SELECT 1 FROM executions e
-      WHERE e.task_id = a.task_id AND e.tool = a.tool AND e.disposition = 'executed' AND e.outcome = 'ok' AND e.start_ns >= a.first_ns)
+      WHERE e.task_id = a.task_id AND e.tool = a.tool AND e.disposition = 'executed' AND e.outcome = 'ok' AND e.start_ns >= a.first_ns
+        AND is_about(argument_leaves(a.arguments), e.leaves))
 ),
 last_call AS (
   SELECT task_id, arg_max(outcome, (start_ns, span_id)) AS outcome, arg_max(error_kind, (start_ns, span_id)) AS error_kind,

@@ -51,6 +51,8 @@ SELECT
     WHEN end_ns IS NULL THEN 'unknown'
     WHEN says_refused(result) THEN 'refused'
     WHEN says_unknown(result) THEN 'unknown'
+    WHEN effect_class NOT IN ('read', 'control') AND says_perhaps_done(left(result, 2000)) THEN 'unknown'
+    WHEN effect_class NOT IN ('read', 'control') AND says_not_done(left(result, 2000)) THEN 'refused'
     ELSE 'ok'
   END AS outcome,
   -- what makes two calls the same action: the configured key fields, else all arguments

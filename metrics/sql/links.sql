@@ -37,32 +37,53 @@ repeated AS (
     same_words AS (PARTITION BY conversation_id, words ORDER BY start_ns, run_id),
     same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, words ORDER BY start_ns, run_id)
 ),
-calls AS (
-  SELECT run_id, start_ns, service, conversation_id, 'open' AS kind, unnest(open_calls) AS call FROM r
+shown AS (
+  SELECT run_id, trace_id, start_ns, coalesce(service, '') AS service, conversation_id AS talk, 'open' AS kind, unnest(open_calls) AS call FROM r
   UNION ALL
-  SELECT run_id, start_ns, service, conversation_id, 'executed', unnest(executed_calls) FROM r
-),
-met AS (
-  SELECT run_id, start_ns, service, conversation_id, 'executed' AS kind, unnest(executed_calls) AS call FROM r
+  SELECT run_id, trace_id, start_ns, coalesce(service, ''), conversation_id, 'executed', unnest(executed_calls) FROM r
   UNION ALL
-  SELECT run_id, start_ns, service, conversation_id, 'history',
+  SELECT run_id, trace_id, start_ns, coalesce(service, ''), conversation_id, 'history',
     struct_pack(id := unnest(list_concat(list_transform(history, lambda a: a.id), list_transform(approvals, lambda a: a.id))), name := NULL, arguments := NULL)
   FROM r
 ),
--- a call left open in the earlier run and met again, or one call id executed in both; histories repeat closed calls
+told AS (
+  SELECT *, regexp_matches(call.id, '^[A-Za-z]*[_-]?[0-9]{0,4}([_-][0-9]{1,4})*$') AS counts_only FROM shown WHERE call.id IS NOT NULL
+),
+calls AS (
+  SELECT * FROM told WHERE kind <> 'history'
+),
+met AS (
+  SELECT * FROM told WHERE kind <> 'open'
+),
+-- a call left open in the earlier run and met again, or one call id executed in both; histories repeat closed calls.
+-- `call_0` counts the calls of one answer: by itself it says nothing about two runs, so it needs the conversation, the
+-- trace, or to be the very call that the latest run before it left open
 same_call AS (
-  SELECT
-    m.run_id, c.run_id AS earlier,
-    -- `call_0` counts the calls of one answer: by itself it says nothing about two runs
-    regexp_matches(c.call.id, '^[A-Za-z]*[_-]?[0-9]{0,4}([_-][0-9]{1,4})*$') AS counts_only,
-    coalesce(m.conversation_id = c.conversation_id, false)
-      OR split_part(m.run_id, '/', 1) = split_part(c.run_id, '/', 1) AS same_talk,
-    c.kind = 'open' AND m.kind = 'executed' AND m.service IS NOT DISTINCT FROM c.service
-      AND m.call.name = c.call.name AND m.call.arguments IS NOT DISTINCT FROM c.call.arguments AS as_asked,
-    row_number() OVER (PARTITION BY m.run_id, m.call, m.kind ORDER BY c.start_ns DESC, c.run_id DESC) AS nearness
+  SELECT m.run_id, c.run_id AS earlier
   FROM calls c
-  JOIN met m ON m.call.id = c.call.id AND m.run_id <> c.run_id AND (c.kind = 'open' OR m.kind = 'executed')
-    AND (c.start_ns, c.run_id) < (m.start_ns, m.run_id)
+  JOIN met m ON m.call.id = c.call.id AND (c.kind = 'open' OR m.kind = 'executed')
+  WHERE NOT c.counts_only AND NOT m.counts_only AND m.run_id <> c.run_id
+  UNION
+  SELECT m.run_id, c.run_id
+  FROM calls c
+  JOIN met m ON m.call.id = c.call.id AND m.talk = c.talk AND (c.kind = 'open' OR m.kind = 'executed')
+  WHERE c.counts_only AND m.run_id <> c.run_id
+  UNION
+  SELECT m.run_id, c.run_id
+  FROM calls c
+  JOIN met m ON m.call.id = c.call.id AND m.trace_id = c.trace_id AND (c.kind = 'open' OR m.kind = 'executed')
+  WHERE c.counts_only AND m.run_id <> c.run_id
+  UNION
+  SELECT run_id, arg_max(earlier, (earlier_ns, earlier))
+  FROM (
+    SELECT m.run_id, m.call, c.run_id AS earlier, c.start_ns AS earlier_ns
+    FROM calls c
+    JOIN met m
+      ON m.kind = 'executed' AND m.call.id = c.call.id AND m.call.name = c.call.name AND m.service = c.service
+      AND m.call.arguments IS NOT DISTINCT FROM c.call.arguments
+    WHERE c.counts_only AND c.kind = 'open' AND (c.start_ns, c.run_id) < (m.start_ns, m.run_id)
+  )
+  GROUP BY run_id, call
 ),
 waiting AS (
   SELECT run_id, conversation_id, start_ns, unnest(open_calls) AS call FROM r WHERE verdict = 'paused' AND conversation_id IS NOT NULL
@@ -77,7 +98,6 @@ links AS (
   UNION ALL
   SELECT run_id, earlier, 'join.tool_call_id'
   FROM same_call
-  WHERE NOT counts_only OR same_talk OR (as_asked AND nearness = 1)
   UNION ALL
   -- no call ids: in one conversation, the call left open is carried out as it was asked for
   SELECT run_id, earlier, 'join.open_call_executed'

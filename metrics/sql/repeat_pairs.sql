@@ -1,8 +1,11 @@
 -- Grain: one row per executed side-effecting attempt that repeats an earlier one, with the earlier one it is held against.
 -- Inputs: executions.
 -- Steps 5 to 8 of the decision in docs/definitions (duplicate action).
+-- An attempt is held against the 64 before it of the same tool and intent: a loop of thousands stays linear.
 WITH effects AS (
-  SELECT * FROM executions WHERE is_side_effect AND disposition = 'executed'
+  SELECT *, row_number() OVER (PARTITION BY task_id, intent, tool ORDER BY start_ns, attempt_id) AS place
+  FROM executions
+  WHERE is_side_effect AND disposition = 'executed'
 ),
 pairs AS (
   SELECT
@@ -18,9 +21,9 @@ pairs AS (
       WHEN y.outcome = 'unknown' AND x.loose_key = y.loose_key THEN 'same_but_for_prose'
     END AS identity
   FROM effects x
-  JOIN effects y
-    ON y.task_id = x.task_id AND y.intent = x.intent AND y.tool = x.tool
-    AND (y.start_ns, y.attempt_id) < (x.start_ns, x.attempt_id)
+  JOIN (SELECT *, unnest([place // 64, place // 64 + 1]) AS reach FROM effects) y
+    ON y.task_id = x.task_id AND y.intent = x.intent AND y.tool = x.tool AND y.reach = x.place // 64
+    AND y.place < x.place AND x.place - y.place <= 64
     AND (x.args_key = y.args_key OR (y.outcome = 'unknown' AND x.loose_key = y.loose_key))
 ),
 held AS (

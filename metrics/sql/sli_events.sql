@@ -36,12 +36,14 @@ per_task AS (
   UNION ALL
   SELECT 'dead_letter', *, CASE WHEN task_id IN (SELECT task_id FROM dead_letters) THEN 'bad' ELSE 'good' END, NULL FROM judged
   UNION ALL
-  -- claims that nobody verified are left out and counted: their share is the coverage
+  -- claims that nobody verified are left out and counted: their share is the coverage. What the trace alone shows to be
+  -- false is a finding; in the rate it counts only beside claims that could also have come out true
   SELECT 'false_success', *,
     CASE
+      WHEN evaluated IS NULL THEN 'excluded'
       WHEN task_id IN (SELECT task_id FROM claims WHERE kind = 'false_success') THEN 'bad'
       WHEN evaluated = 'pass' THEN 'good'
-      ELSE 'excluded'
+      ELSE 'bad'
     END, NULL
   FROM judged
   WHERE claimed = 'success' OR task_id IN (SELECT task_id FROM claims WHERE kind = 'false_success')

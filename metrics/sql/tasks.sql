@@ -64,7 +64,9 @@ loose_ends AS (
   FROM actions a
   WHERE a.last_outcome <> 'ok' AND NOT EXISTS (
     SELECT 1 FROM attempts t
-    WHERE t.task_id = a.task_id AND t.tool = a.tool AND t.outcome = 'ok' AND t.started_at >= a.started_at)
+    WHERE t.task_id = a.task_id AND t.tool = a.tool AND t.outcome = 'ok' AND t.started_at >= a.started_at
+      -- another order paid does not make this one paid
+      AND is_about(argument_leaves(a.arguments), t.leaves))
   GROUP BY a.task_id
 ),
 -- a side effect asked for in a run that lost its root, with no sign that it was done or done again

@@ -29,3 +29,5 @@ CREATE TABLE IF NOT EXISTS core.incidents (
   seen_count BIGINT, first_seen TIMESTAMP, last_seen TIMESTAMP, representative_task_id VARCHAR
 );
 INSERT INTO core.pipeline SELECT 0, NULL, NULL, 0 WHERE NOT EXISTS (SELECT 1 FROM core.pipeline);
+-- traces that no file of the derivation can take: set aside, so that they cost no other trace its tasks
+CREATE TABLE IF NOT EXISTS core.parked_traces (trace_id VARCHAR, error VARCHAR, parked_at TIMESTAMP);
