@@ -16,7 +16,9 @@ from dashboard.format import count
 
 
 @click.command()
-@click.option("--explain", "file", metavar="FILE", help="Show what one SQL file says of --task; keeps nothing.")
+@click.option(
+    "--explain", "file", metavar="FILE", help="Show what one SQL file says of --task; keeps nothing."
+)
 @click.option("--task", "task_id", metavar="ID", help="The task that --explain is about.")
 @as_of_option
 @common

@@ -175,7 +175,10 @@ DETECTORS: tuple[Detector, ...] = (
     Detector(
         "EMAIL",
         r"[A-Za-z0-9._%+'-]@[A-Za-z0-9-]+\.",
-        re.compile(r"[A-Za-z0-9._%+'-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"),
+        # possessive, from the start of a word: every word is looked at once
+        re.compile(
+            r"(?<![A-Za-z0-9._%+'-])[A-Za-z0-9._%+'-]++@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"
+        ),
     ),
     Detector(
         "IBAN",

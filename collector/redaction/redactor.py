@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,8 +37,9 @@ _SHORTEST = 6
 _DEEPEST = 96
 _NESTED = 8
 _MOST_KEYS = 20_000
+_MOST_DIGESTS = 20_000
 # A number of more digits than a double holds: re-written JSON must not round it.
-_LONG_NUMBER = re.compile(r"\d{17}")
+_LONG_NUMBER = "[0-9]{17}"
 _LEAST_CARD = 10**12
 
 _PLAIN, _SECRET, _WEAK, _PHONE = range(4)
@@ -57,6 +57,8 @@ class Redactor:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._kinds: dict[str, tuple[int, str]] = {}
+        # The same addresses come again and again: a conversation is sent with every call of its model.
+        self._digests: dict[str, str] = {}
         self._dropper = ContentDropper(rules, self.placeholder)
 
     @property
@@ -67,11 +69,15 @@ class Redactor:
 
     def placeholder(self, kind: str, value: str) -> str:
         """`<TYPE:hmac10>`; a placeholder stays what it is."""
-        if PLACEHOLDER.fullmatch(value):
+        if value[:1] == "<" and PLACEHOLDER.fullmatch(value):
             return value
-        with self._lock:
-            self._counts[kind] += 1
-        digest = hmac.digest(self._key, value.encode("utf-8", "surrogatepass"), "sha256").hex()[:10]
+        self._counts[kind] += 1
+        digest = self._digests.get(value)
+        if digest is None:
+            if len(self._digests) >= _MOST_DIGESTS:
+                self._digests.clear()
+            digest = hmac.digest(self._key, value.encode("utf-8", "surrogatepass"), "sha256").hex()[:10]
+            self._digests[value] = digest
         return f"<{kind}:{digest}>"
 
     # ------------------------------------------------------------------ tables
@@ -80,10 +86,11 @@ class Redactor:
         """The batch as it may be stored. A document that cannot be read through is replaced as a whole."""
         if self.rules.idle:
             return batch
-        return Batch(
-            self._table(batch.spans, _SPAN_DOCUMENTS, _SPAN_TEXTS),
-            self._table(batch.logs, _LOG_DOCUMENTS, ()),
-        )
+        with self._lock:
+            return Batch(
+                self._table(batch.spans, _SPAN_DOCUMENTS, _SPAN_TEXTS),
+                self._table(batch.logs, _LOG_DOCUMENTS, ()),
+            )
 
     def _table(
         self, table: pa.Table | None, documents: Sequence[str], texts: Sequence[str]
@@ -147,8 +154,7 @@ class Redactor:
             log.error(
                 "a document of %d characters cannot be redacted (%s): dropped", len(text), type(e).__name__
             )
-            with self._lock:
-                self._counts["UNREADABLE"] += 1
+            self._counts["UNREADABLE"] += 1
             out.append('{"agent_slo.redaction":"failed"}' if text.startswith("{") else None)
 
     # ------------------------------------------------------------------ documents
@@ -158,7 +164,8 @@ class Redactor:
         leaves = _Leaves()
         roots: list[list[Any] | None] = []
         failed: list[str | None] = []
-        for text in texts:
+        exact = pc.match_substring_regex(pa.array(texts, pa.string()), _LONG_NUMBER).to_pylist()
+        for text, leaves.exact in zip(texts, exact, strict=True):
             before = len(failed)
             with self._whole(failed, text):
                 root = [orjson.loads(text)]
@@ -201,7 +208,7 @@ class Redactor:
                     node[key] = replaced
                     leaves.touch(nest)
                 elif len(value) >= _SHORTEST:
-                    inner = _inner(value) if layers < _NESTED else None
+                    inner = _inner(value, leaves.exact) if layers < _NESTED else None
                     if inner is None:
                         leaves.add(node, key, value, nest)
                     else:
@@ -305,6 +312,8 @@ class _Leaves:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.exact = False
+        """Whether the document at hand holds long numbers, which a faster reader would round."""
         self._places: list[tuple[Any, Any, int]] = []
         # JSON texts within documents: (where it stands, its key, what it holds, the JSON text around it, its text)
         self._nested: list[tuple[Any, Any, list[Any], int, str]] = []
@@ -356,12 +365,12 @@ def _entries(node: Any) -> Iterable[tuple[Any, Any]]:
     return list(node.items()) if isinstance(node, dict) else enumerate(node)
 
 
-def _inner(text: str) -> dict[str, Any] | list[Any] | None:
+def _inner(text: str, exact: bool) -> dict[str, Any] | list[Any] | None:
     """What a JSON text within a document holds, None when it is not one."""
     if text[0] not in "{[ \n\t":
         return None
     try:
-        value = json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
+        value = json.loads(text) if exact else orjson.loads(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, (dict, list)) else None

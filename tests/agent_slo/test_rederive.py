@@ -18,7 +18,9 @@ def test_one_file_is_shown_for_one_task_and_nothing_changes(run: Run, tmp_path: 
         ).stdout
     )  # fmt: skip
     before = run("query", "SELECT * FROM tasks ORDER BY task_id", "--data", data, "--format", "json").stdout
-    shown = run("rederive", "--data", data, "--explain", "repeats", "--task", found["task_id"], "--as-of", AS_OF)
+    shown = run(
+        "rederive", "--data", data, "--explain", "repeats", "--task", found["task_id"], "--as-of", AS_OF
+    )
     assert shown.exit_code == 0
     assert "unprotected" in shown.stdout
     after = run("query", "SELECT * FROM tasks ORDER BY task_id", "--data", data, "--format", "json").stdout

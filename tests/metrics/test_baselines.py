@@ -7,11 +7,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from metrics.settings import MetricsSettings
 from tests.metrics.bench import PUBLIC, Bench, at, bench, request, span
+
+# Passes over sixty SQL files each: minutes on a busy machine.
+pytestmark = pytest.mark.timeout(900)
 
 DAY = 86_400
 FEW = MetricsSettings.model_validate(

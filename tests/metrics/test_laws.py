@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +19,12 @@ HISTORY = ("revision", "found_at")
 # A second delivery of a span is counted, and counted only here.
 DELIVERIES = ("telemetry_duplicates", "deliveries")
 
+# Dozens of passes over sixty SQL files each: minutes on a busy machine.
+pytestmark = pytest.mark.timeout(900)
+
 # An example opens two stores and runs several passes, so a failing one is shown as it is and not made smaller.
 _laws = settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -58,7 +62,7 @@ def test_incremental_passes_equal_one_from_scratch(data: st.DataObject) -> None:
     order = data.draw(st.permutations(spans))
     with (
         tempfile.TemporaryDirectory() as folder,
-        bench(Path(folder), worlds.settings(), ListPrices(), pass_spans=25) as one,
+        bench(Path(folder), worlds.settings(), ListPrices(), pass_spans=40) as one,
     ):
         size = max(1, len(order) // data.draw(st.integers(2, 5)))
         while order:

@@ -37,7 +37,7 @@ def test_defaults_are_the_documented_ones() -> None:
     assert settings.results.refused == ["^Error"]
     assert settings.exclude.environments == ["test", "eval", "replay"]
     assert ToolRule().window == timedelta(hours=24)
-    assert ToolRule().retry.max_attempts == 10
+    assert (ToolRule().retry.max_attempts, settings.detectors.retry.max_attempts) == (None, 10)
 
 
 def test_an_unknown_key_and_a_bad_pattern_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Small worlds for tests: a few tasks of every story of the sample company, as single spans that can be dealt out anew."""
+"""Small worlds for tests: a few tasks of every story of the sample company, as single spans that can be dealt anew."""
 
 from __future__ import annotations
 
