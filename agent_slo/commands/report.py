@@ -47,7 +47,7 @@ def report(place: Place, form: str, since: datetime | None, as_of: datetime | No
     with _reader(place, as_of) as reader:
         found = collect(reader, since)
     if form == "json":
-        print_json({name: found[name] for name in ("as_of", "slos", "tasks", "waste")})
+        print_json(found)
     else:
         tell(found)
 
