@@ -29,8 +29,8 @@ log = logging.getLogger("agent_slo.evaluation")
 
 HISTORY_SECONDS = 3600.0
 """How often a quiet collector computes the history anew: its points are days apart."""
-CHANGED_HISTORY_SECONDS = 60.0
-"""How often at most it does so while tasks change."""
+CHANGED_HISTORY_SECONDS = 10.0
+"""How often at most it does so after tasks changed; longer where one takes long (see SHARE_OF_TIME)."""
 SHARE_OF_TIME = 0.2
 """Share of its time a busy collector may spend on evaluations; over two million tasks one takes most of a second."""
 
@@ -51,6 +51,8 @@ class Evaluation:
         self._counters: Sequence[CounterRow] = ()
         self._as_of: datetime | None = None
         self._history_at: float | None = None
+        self._history_took = 0.0
+        self._history_stale = False
         self._drifts: Sequence[DriftRow] = ()
         self._drift_of: tuple[date, int] | None = None
         self.spent = 0.0
@@ -92,11 +94,17 @@ class Evaluation:
     def _history(
         self, con: duckdb.DuckDBPyConnection, objectives: Sequence[Objective], as_of: datetime, changed: bool
     ) -> None:
-        age = None if self._history_at is None else time.monotonic() - self._history_at
-        if age is not None and age < (CHANGED_HISTORY_SECONDS if changed else HISTORY_SECONDS):
-            return
+        # what changed since the last history stays to be shown, also when nothing changes any more
+        self._history_stale = self._history_stale or changed
+        began = time.monotonic()
+        least = max(CHANGED_HISTORY_SECONDS, self._history_took / SHARE_OF_TIME)
+        if self._history_at is not None:
+            if began - self._history_at < (least if self._history_stale else HISTORY_SECONDS):
+                return
         write_history(con, histories(con, objectives, as_of))
         self._history_at = time.monotonic()
+        self._history_took = self._history_at - began
+        self._history_stale = False
 
     def _drift(self, con: duckdb.DuckDBPyConnection, as_of: datetime) -> None:
         """Drift looks at whole days, so it is computed once a day, and when an operator moved a baseline."""
