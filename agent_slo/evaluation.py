@@ -98,9 +98,9 @@ class Evaluation:
         self._history_stale = self._history_stale or changed
         began = time.monotonic()
         least = max(CHANGED_HISTORY_SECONDS, self._history_took / SHARE_OF_TIME)
-        if self._history_at is not None:
-            if began - self._history_at < (least if self._history_stale else HISTORY_SECONDS):
-                return
+        age = None if self._history_at is None else began - self._history_at
+        if age is not None and age < (least if self._history_stale else HISTORY_SECONDS):
+            return
         write_history(con, histories(con, objectives, as_of))
         self._history_at = time.monotonic()
         self._history_took = self._history_at - began
