@@ -62,7 +62,7 @@ class Stack:
         # Streamlit takes seconds to load, so it loads while the collector opens its files.
         dashboard = None
         if port is not None:
-            environment = dashboard_environment(self._place.data)
+            environment = dashboard_environment(self._place.data, self._place.config_file)
             dashboard = self._child("dashboard", streamlit_command(port), environment)
         door = self._wait(collector, lambda: _door_of(self._place.data, collector.process.pid))
         url = None

@@ -24,10 +24,16 @@ class ConfigurationError(ValueError):
 
 
 def configuration_file(data: Path) -> Path | None:
-    """The file the variable names, else the one in the data folder, else the one in the working directory."""
+    """The file the variable names, else the one in the data folder, else the one in the working directory.
+
+    Raises `ConfigurationError` when the named file is not there.
+    """
     named = os.environ.get(FILE_VARIABLE)
-    places = [Path(named)] if named else [data / FILE_NAME, Path.cwd() / FILE_NAME]
-    return next((place for place in places if place.is_file()), None)
+    if named:
+        if not Path(named).is_file():
+            raise ConfigurationError(f"{named}: no such file; it is named by {FILE_VARIABLE} or --config")
+        return Path(named)
+    return next((place for place in (data / FILE_NAME, Path.cwd() / FILE_NAME) if place.is_file()), None)
 
 
 def metrics_settings(data: Path) -> MetricsSettings:

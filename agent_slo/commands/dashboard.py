@@ -14,6 +14,8 @@ from agent_slo.ports import require_free_port
 ADDRESS = "127.0.0.1"
 # Mirrors dashboard.door.DATA_VARIABLE, which cannot be imported here without loading Streamlit.
 DATA_VARIABLE = "AGENT_SLO_DATA"
+# Mirrors dashboard.configuration.FILE_VARIABLE.
+CONFIG_VARIABLE = "AGENT_SLO_CONFIG"
 
 
 @click.command()
@@ -24,10 +26,12 @@ def dashboard(place: Place, port: int | None) -> None:
 
     They read through the collector while it runs, else from its files.
     """
-    chosen = port or place.config().config.dashboard.port
+    # The file is read even when the port is stated: its faults are told here, not by a page later.
+    config = place.config().config
+    chosen = port or config.dashboard.port
     require_free_port(ADDRESS, chosen, "the dashboard", "--port")
     arguments = streamlit_command(chosen)
-    os.execve(arguments[0], arguments, dashboard_environment(place.data))
+    os.execve(arguments[0], arguments, dashboard_environment(place.data, place.config_file))
 
 
 def streamlit_command(port: int) -> list[str]:
@@ -54,6 +58,7 @@ def streamlit_command(port: int) -> list[str]:
     ]
 
 
-def dashboard_environment(data: Path) -> dict[str, str]:
-    """The environment in which the pages find the data folder."""
-    return {**os.environ, DATA_VARIABLE: str(data.resolve())}
+def dashboard_environment(data: Path, config_file: Path | None = None) -> dict[str, str]:
+    """The environment in which the pages find the data folder, and the configuration file if one was named."""
+    named = {CONFIG_VARIABLE: str(config_file.resolve())} if config_file is not None else {}
+    return {**os.environ, DATA_VARIABLE: str(data.resolve()), **named}
