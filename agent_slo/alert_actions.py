@@ -7,71 +7,93 @@ from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
+from pydantic import Field
 
-from agent_slo.actions import Action
+from agent_slo.actions import Action, Arguments, Moment, registry
 from metrics.alerts.engine import AlertEngine
 from metrics.alerts.silences import add_silence, end_silence
 from metrics.drift.baselines import begin_anew
 
 
-def _moment(value: Any, name: str) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
-        raise ValueError(f"{name}: {value!r} is no time; write 2026-11-28T14:00Z") from None
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+class SilenceArguments(Arguments):
+    """Do not tell matching alerts for a while."""
+
+    ends_at: Moment = Field(description="when the silence ends; a silence needs an end")
+    starts_at: Moment | None = Field(default=None, description="when it begins; at once when left out")
+    reason: str = Field(min_length=1, description="why, for those who wonder later")
+    slo: str = Field(default="*", description="name or glob of the objective")
+    agent: str = Field(default="*", description="name or glob of the agent")
+    severity: str = Field(default="*", description="page, ticket, or a glob")
+
+
+class UnsilenceArguments(Arguments):
+    """End a silence now."""
+
+    silence_id: str = Field(min_length=1, description="the id that `alerts.silence` answered")
+
+
+class ResolveArguments(Arguments):
+    """End an alert by hand."""
+
+    alert_id: str = Field(min_length=1, description="the alert's id, or the beginning of it")
+    reason: str = Field(default="ended by an operator", description="told to the targets with the end")
+
+
+class RebaselineArguments(Arguments):
+    """Let drift learn anew what is normal."""
+
+    since: Moment | None = Field(default=None, description="when the new baseline begins; now when left out")
+    reason: str = Field(min_length=1, description="why, for those who wonder later")
+    metric: str = Field(default="*", description="name of the metric, or *")
+    agent: str = Field(default="*", description="name or glob of the agent")
+    task_type: str = Field(default="*", description="name or glob of the task type")
 
 
 def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def alert_actions(engine: AlertEngine) -> dict[str, Action]:
-    """Actions by name; times are ISO 8601."""
+def alert_actions(engine: AlertEngine) -> dict[str, Action[Any]]:
+    """Actions by name."""
 
-    def silence(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        ends_at = _moment(given.get("ends_at"), "ends_at")
-        if ends_at is None:
-            raise ValueError("ends_at: a silence needs an end; give a time")
+    def silence(con: duckdb.DuckDBPyConnection, given: SilenceArguments) -> Mapping[str, Any]:
         quiet = add_silence(
             con,
             _now(),
-            ends_at=ends_at,
-            starts_at=_moment(given.get("starts_at"), "starts_at"),
-            reason=str(given.get("reason") or ""),
-            slo=str(given.get("slo") or "*"),
-            agent=str(given.get("agent") or "*"),
-            severity=str(given.get("severity") or "*"),
+            ends_at=given.ends_at,
+            starts_at=given.starts_at,
+            reason=given.reason,
+            slo=given.slo,
+            agent=given.agent,
+            severity=given.severity,
         )
         return {"silence_id": quiet.silence_id, "starts_at": quiet.starts_at, "ends_at": quiet.ends_at}
 
-    def unsilence(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        end_silence(con, str(given.get("silence_id") or ""), _now())
-        return {"silence_id": given["silence_id"]}
+    def unsilence(con: duckdb.DuckDBPyConnection, given: UnsilenceArguments) -> Mapping[str, Any]:
+        end_silence(con, given.silence_id, _now())
+        return {"silence_id": given.silence_id}
 
-    def resolve(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        reason = str(given.get("reason") or "ended by an operator")
-        alert = engine.resolve(con, str(given.get("alert_id") or ""), _now(), reason)
+    def resolve(con: duckdb.DuckDBPyConnection, given: ResolveArguments) -> Mapping[str, Any]:
+        alert = engine.resolve(con, given.alert_id, _now(), given.reason)
         return {"alert_id": alert.key, "state": alert.state}
 
-    def rebaseline(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        since = _moment(given.get("since"), "since") or _now()
+    def rebaseline(con: duckdb.DuckDBPyConnection, given: RebaselineArguments) -> Mapping[str, Any]:
+        since = given.since or _now()
         begin_anew(
             con,
             _now(),
             since=since,
-            reason=str(given.get("reason") or ""),
-            metric=str(given.get("metric") or "*"),
-            agent=str(given.get("agent") or "*"),
-            task_type=str(given.get("task_type") or "*"),
+            reason=given.reason,
+            metric=given.metric,
+            agent=given.agent,
+            task_type=given.task_type,
         )
         return {"since": since}
 
-    return {
-        "alerts.rebaseline": rebaseline,
-        "alerts.silence": silence,
-        "alerts.unsilence": unsilence,
-        "alerts.resolve": resolve,
-    }
+    return registry(
+        Action("alerts.rebaseline", RebaselineArguments, rebaseline),
+        Action("alerts.silence", SilenceArguments, silence),
+        Action("alerts.unsilence", UnsilenceArguments, unsilence),
+        # The engine commits by itself, and again when the delivery was faster; an ended alert stays ended.
+        Action("alerts.resolve", ResolveArguments, resolve, atomic=False),
+    )

@@ -7,32 +7,39 @@ from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
+from pydantic import Field, model_validator
 
-from agent_slo.actions import Action
+from agent_slo.actions import Action, Arguments, registry
 from incidents import grouping
 
 
-def incident_actions() -> dict[str, Action]:
-    """Actions by name: `incidents.say` with `incident_id` and one or more of `state`, `verdict`, `note`."""
+class SayArguments(Arguments):
+    """Say something of an incident: one or more of state, verdict and note."""
 
-    def say(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        incident_id = str(given.get("incident_id") or "")
-        state, verdict, note = given.get("state"), given.get("verdict"), given.get("note")
-        if state is not None and state not in grouping.STATES:
-            raise ValueError(f"state: {state!r} is none; there are {', '.join(grouping.STATES)}")
-        if verdict is not None and verdict not in grouping.REVIEWS:
-            raise ValueError(f"verdict: {verdict!r} is none; there are {', '.join(grouping.REVIEWS)}")
-        if state is None and verdict is None and not note:
+    incident_id: str = Field(min_length=1, description="the incident's id, as `agent-slo incidents` lists it")
+    state: grouping.State | None = Field(default=None, description="what is done about it")
+    verdict: grouping.Review | None = Field(default=None, description="whether the finding is right")
+    note: str | None = Field(default=None, min_length=1, description="words to keep with it")
+
+    @model_validator(mode="after")
+    def _said(self) -> SayArguments:
+        if self.state is None and self.verdict is None and self.note is None:
             raise ValueError("nothing was said: give a state, a verdict or a note")
+        return self
+
+
+def incident_actions() -> dict[str, Action[Any]]:
+    """Actions by name."""
+
+    def say(con: duckdb.DuckDBPyConnection, given: SayArguments) -> Mapping[str, Any]:
         grouping.say(
             con,
-            incident_id,
+            given.incident_id,
             datetime.now(UTC).replace(tzinfo=None),
-            state=state,
-            note=None if note is None else str(note),
-            verdict=verdict,
+            state=given.state,
+            note=given.note,
+            verdict=given.verdict,
         )
-        grouping.refresh(con)
-        return {"incident_id": incident_id, "state": state, "verdict": verdict, "note": note}
+        return given.model_dump()
 
-    return {"incidents.say": say}
+    return registry(Action("incidents.say", SayArguments, say, after=grouping.refresh))

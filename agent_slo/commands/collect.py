@@ -11,12 +11,11 @@ from typing import Any
 import click
 
 from agent_slo.actions import routes
-from agent_slo.alert_actions import alert_actions
 from agent_slo.config import Config
 from agent_slo.derivation import Derivation
 from agent_slo.errors import CommandError
-from agent_slo.incident_actions import incident_actions
 from agent_slo.logs import set_up_logs
+from agent_slo.operator_actions import operator_actions
 from agent_slo.options import Place, common
 from agent_slo.output import say
 from agent_slo.redaction import redaction_rules
@@ -79,9 +78,8 @@ def collect(
     settings = collector_settings(place.data, config, given, no_grpc=no_grpc)
     derivation = Derivation(config, place.objectives())
     evaluation = derivation.evaluation
-    actions = incident_actions()
-    if evaluation.engine:
-        actions |= alert_actions(evaluation.engine)
+    assert evaluation.engine is not None  # a collector keeps alerts
+    actions = operator_actions(evaluation.engine)
     collector = Collector(settings, background=derivation, door_routes=routes(actions, evaluation.lock))
     collector.counters.gauge(
         "derive_lag_rows",

@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import httpx
 import pytest
+from pydantic import Field
 
-from agent_slo.actions import perform, routes
+from agent_slo.actions import Action, Arguments, ArgumentsRefused, Moment, checked, perform, registry, routes
+from agent_slo.operator_actions import operator_actions
 from collector.access import Token
 from collector.serve import Collector, CollectorSettings
+from metrics.alerts.engine import AlertEngine
+from metrics.alerts.settings import AlertSettings
 
 CALLS: list[int] = []
 
 
-def add(con: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    number = given.get("number")
-    if not isinstance(number, int):
-        raise ValueError("number: give a whole number")
-    CALLS.append(number)
+class AddArguments(Arguments):
+    """Add a number to the sum."""
+
+    number: int = Field(description="what to add")
+    at: Moment | None = None
+
+
+def add(con: duckdb.DuckDBPyConnection, given: AddArguments) -> Mapping[str, Any]:
+    if given.number == 13:
+        raise ValueError("number: not this one")
+    con.execute("CREATE TABLE IF NOT EXISTS core.numbers (number INTEGER)")
+    con.execute("INSERT INTO core.numbers VALUES (?)", [given.number])
+    if given.number == 99:
+        raise RuntimeError("the power went")
+    CALLS.append(given.number)
     return {"sum": sum(CALLS)}
+
+
+ACTIONS = registry(Action("numbers.add", AddArguments, add))
 
 
 @pytest.fixture
@@ -36,7 +55,7 @@ def collector(tmp_path: Path) -> Any:
         grpc=None,
         tokens=(Token("read", "reader-1"), Token("admin", "boss-1")),
     )
-    with Collector(settings, door_routes=routes({"add": add}, threading.Lock())) as running:
+    with Collector(settings, door_routes=routes(ACTIONS, threading.Lock())) as running:
         yield running
 
 
@@ -57,43 +76,130 @@ def log(collector: Any) -> list[tuple[Any, ...]]:
 
 
 def test_a_command_is_carried_out_once_by_its_id(collector: Any) -> None:
-    command = {"action": "add", "arguments": {"number": 2}, "id": "c-1"}
+    command = {"action": "numbers.add", "arguments": {"number": 2}, "id": "c-1"}
     first, again = ask(collector, "boss-1", command), ask(collector, "boss-1", command)
     assert (first.json(), again.json()) == ({"sum": 2}, {"sum": 2})
     assert CALLS == [2]
     other = ask(collector, "boss-1", {**command, "arguments": {"number": 3}})
     assert other.status_code == 400
     assert "another command" in other.json()["error"]
-    assert ask(collector, "boss-1", {"action": "add", "arguments": {"number": 5}}).json() == {"sum": 7}
-    assert [row[:2] for row in log(collector)] == [("add", "c-1"), ("add", None)]
+    assert ask(collector, "boss-1", {"action": "numbers.add", "arguments": {"number": 5}}).json() == {
+        "sum": 7
+    }
+    assert [row[:2] for row in log(collector)] == [("numbers.add", "c-1"), ("numbers.add", None)]
 
 
 def test_only_administrators_act(collector: Any) -> None:
-    command = {"action": "add", "arguments": {"number": 2}}
+    command = {"action": "numbers.add", "arguments": {"number": 2}}
     assert ask(collector, "reader-1", command).status_code == 403
     assert ask(collector, "nobody", command).status_code == 401
     assert CALLS == []
 
 
 def test_what_is_refused_is_said_and_kept(collector: Any) -> None:
-    refused = ask(collector, "boss-1", {"action": "add", "arguments": {"number": "two"}, "id": "c-2"})
-    assert (refused.status_code, refused.json()["error"]) == (400, "number: give a whole number")
-    assert log(collector) == [("add", "c-2", None, "number: give a whole number")]
+    refused = ask(collector, "boss-1", {"action": "numbers.add", "arguments": {"number": "two"}, "id": "c-2"})
+    words = "numbers.add: number: input should be a valid integer, unable to parse string as an integer"
+    assert (refused.status_code, refused.json()["error"]) == (400, words)
+    assert refused.json()["fields"].keys() == {"number"}
+    assert log(collector) == [("numbers.add", "c-2", None, words)]
     # a refused command may be mended and sent again under its id
-    assert ask(collector, "boss-1", {"action": "add", "arguments": {"number": 1}, "id": "c-2"}).json() == {
-        "sum": 1
-    }
+    assert ask(
+        collector, "boss-1", {"action": "numbers.add", "arguments": {"number": 1}, "id": "c-2"}
+    ).json() == {"sum": 1}
     assert ask(collector, "boss-1", {"action": "lift"}).status_code == 400
-    for content in ({"arguments": {}}, [], {"action": "add", "id": ""}, {"action": "add", "id": 7}):
+    contents: tuple[Any, ...] = (
+        {"arguments": {}},
+        [],
+        {"action": "numbers.add", "id": ""},
+        {"action": "numbers.add", "id": 7},
+        {"action": "numbers.add", "arguments": [1]},
+        {"action": "numbers.add", "argument": {}},
+    )
+    for content in contents:
         assert ask(collector, "boss-1", content).status_code == 400
+    assert ask(collector, "boss-1", {"action": "numbers.add", "note": "x" * 300_000}).status_code == 413
 
 
-def test_an_older_log_goes_on() -> None:
+@pytest.fixture
+def core() -> duckdb.DuckDBPyConnection:
+    CALLS.clear()
     con = duckdb.connect(":memory:")
     con.execute("ATTACH ':memory:' AS core")
-    con.execute(
+    return con
+
+
+def test_every_wrong_argument_is_named() -> None:
+    with pytest.raises(ArgumentsRefused) as refused:
+        checked(ACTIONS["numbers.add"], {"nubmer": 1, "at": "noon"})
+    assert refused.value.fields == {
+        "number": "is needed: what to add",
+        "nubmer": "no such argument; did you mean 'number'?",
+        "at": "'noon' is no time; write 2026-11-28T14:00Z",
+    }
+
+
+def test_times_are_held_as_naive_utc() -> None:
+    given = checked(ACTIONS["numbers.add"], {"number": 1, "at": "2026-11-28T14:00+02:00"})
+    assert given.at == datetime(2026, 11, 28, 12)
+
+
+def test_a_change_and_its_log_are_one(core: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(RuntimeError, match="the power went"):
+        perform(core, ACTIONS, "numbers.add", {"number": 99}, "c-1")
+    assert core.execute("SELECT count(*) FROM core.operator_log").fetchone() == (0,)
+    assert core.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'numbers'").fetchone() == (
+        0,
+    )
+    assert perform(core, ACTIONS, "numbers.add", {"number": 4}, "c-1", "anybody") == {"sum": 4}
+    assert core.execute("SELECT acted_by FROM core.operator_log").fetchall() == [("anybody",)]
+
+
+def test_what_follows_an_action_sees_it_committed(core: duckdb.DuckDBPyConnection) -> None:
+    seen: list[Any] = []
+    after = lambda con: seen.append(con.execute("SELECT number FROM core.numbers").fetchall())  # noqa: E731
+    perform(
+        core, registry(Action("numbers.add", AddArguments, add, after=after)), "numbers.add", {"number": 4}
+    )
+    assert seen == [[(4,)]]
+    with pytest.raises(ValueError, match="not this one"):
+        perform(
+            core,
+            registry(Action("numbers.add", AddArguments, add, after=after)),
+            "numbers.add",
+            {"number": 13},
+        )
+    assert len(seen) == 1
+
+
+def test_the_nearest_action_is_named(core: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(ValueError, match=r"did you mean 'numbers\.add'"):
+        perform(core, ACTIONS, "number.add", {})
+    with pytest.raises(ValueError, match="two actions are named"):
+        registry(*ACTIONS.values(), *ACTIONS.values())
+
+
+def test_readers_may_ask_what_there_is(collector: Any) -> None:
+    answer = httpx.get(
+        f"http://{collector.door}/actions", headers={"authorization": "Bearer reader-1"}, trust_env=False
+    )
+    (found,) = answer.json()["actions"]
+    assert (found["action"], found["does"]) == ("numbers.add", "Add a number to the sum.")
+    assert found["arguments"]["required"] == ["number"]
+
+
+def test_every_action_and_argument_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "actions.md").read_text(encoding="utf-8")
+    sections = {part.split("\n", 1)[0]: part for part in text.split("\n## ")[1:]}
+    actions = operator_actions(AlertEngine(AlertSettings(), []))
+    assert sections.keys() == actions.keys()
+    for name, action in actions.items():
+        told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", sections[name], re.M))))
+        assert told == set(action.arguments.model_fields), name
+
+
+def test_an_older_log_goes_on(core: duckdb.DuckDBPyConnection) -> None:
+    core.execute(
         "CREATE TABLE core.operator_log (acted_at TIMESTAMP, action VARCHAR, arguments VARCHAR, answer VARCHAR)"
     )
-    CALLS.clear()
-    assert perform(con, {"add": add}, "add", {"number": 4}) == {"sum": 4}
-    assert con.execute("SELECT count(*) FROM core.operator_log").fetchone() == (1,)
+    assert perform(core, ACTIONS, "numbers.add", {"number": 4}) == {"sum": 4}
+    assert core.execute("SELECT count(*) FROM core.operator_log").fetchone() == (1,)

@@ -1,0 +1,15 @@
+"""Everything `POST /actions` takes, in one place; each is described in docs/actions.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_slo.actions import Action, registry
+from agent_slo.alert_actions import alert_actions
+from agent_slo.incident_actions import incident_actions
+from metrics.alerts.engine import AlertEngine
+
+
+def operator_actions(engine: AlertEngine) -> dict[str, Action[Any]]:
+    """Actions by name; `engine` keeps the alerts they may silence or end."""
+    return registry(*incident_actions().values(), *alert_actions(engine).values())
