@@ -27,28 +27,12 @@ from starlette.routing import BaseRoute, Route
 
 from collector.access import Access, Role, Token
 from collector.settings import CollectorSettings
+from collector.statement import QueryRefused, check_statement
 from collector.store import Store, StoreError
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 _BATCH_ROWS = 65_536
 _WAITING_PER_SLOT = 8
-
-
-class QueryRefused(Exception):
-    """The query is not run or not finished; the message says why."""
-
-
-def check_single_select(con: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Raise QueryRefused unless the text is exactly one statement of type SELECT.
-
-    FROM x, DESCRIBE, SUMMARIZE and SHOW count as SELECT; COPY, ATTACH, PRAGMA, CALL, SET do not.
-    """
-    statements = con.extract_statements(sql)
-    if len(statements) != 1:
-        raise QueryRefused(f"one SELECT at a time, this text holds {len(statements)} statements")
-    kind = statements[0].type
-    if kind != duckdb.StatementType.SELECT:
-        raise QueryRefused(f"only SELECT is answered here, not {str(kind).rsplit('.', 1)[-1]}")
 
 
 class Door:
@@ -120,10 +104,10 @@ class Door:
     def answer(self, sql: str, params: list[Any] | dict[str, Any] | None) -> bytes:
         """Run one SELECT and return an Arrow IPC stream.
 
-        Raises QueryRefused (not one SELECT; too slow, too many rows or bytes) or duckdb.Error.
+        Raises QueryRefused (not one SELECT, one that reads files, too slow, too many rows or bytes) or duckdb.Error.
         """
         with self._store.reader() as con, self._limited(con) as late:
-            check_single_select(con, sql)
+            check_statement(con, sql)
             try:
                 return self._stream(con.sql(sql, params=params or None))
             except duckdb.InterruptException as e:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from collector import views
 from collector.layout import DataFolder, StoreError, quoted
 from collector.repair import damage_position
+from collector.statement import QueryRefused, check_statement
 
 log = logging.getLogger("agent_slo.reader")
 
@@ -83,11 +84,9 @@ class Reader:
 
     def _read(self, con: duckdb.DuckDBPyConnection, sql: str, params: Params) -> pa.Table:
         try:
-            statements = con.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise ReaderError("one SELECT at a time, and nothing else, is answered here")
+            check_statement(con, sql)
             return con.sql(sql, params=params or None).to_arrow_reader(65_536).read_all()
-        except duckdb.Error as e:
+        except (QueryRefused, duckdb.Error) as e:
             raise ReaderError(str(e)) from e
 
 

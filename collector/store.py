@@ -46,6 +46,8 @@ _MIB = 1 << 20
 _GATE_SECONDS = 10.0
 _GATE_TRIES = 40
 _REWRITES = 3
+# core.duckdb and work.duckdb, their logs, and the copies they are written anew from.
+_DERIVED_ENDS = tuple(a + b for a in ("", ".new") for b in ("", ".wal", ".wal.checkpoint", ".wal.recovery"))
 
 
 @dataclass(frozen=True)
@@ -673,6 +675,8 @@ class Store:
             "SET checkpoint_threshold = '1TB'",
             "PRAGMA disable_checkpoint_on_shutdown",
             "SET auto_checkpoint_skip_wal_threshold = 1000000000000",
+            # A table that does not exist is not looked for among Python's variables.
+            "SET python_enable_replacements = false",
             f"SET temp_directory = {quoted(self.folder.temporary)}",
         ):
             root.execute(statement)
@@ -684,8 +688,12 @@ class Store:
             root.execute(f"SET threads = {int(o.threads)}")
 
     def _lock(self, root: duckdb.DuckDBPyConnection) -> None:
-        # In this order; afterwards none can be undone. ATTACH inside the folder goes on working.
-        root.execute(f"SET allowed_directories = [{quoted(f'{self.folder.root}/')}]")
+        # In this order; afterwards none can be undone. Only what must be attached later can still be opened:
+        # door.json with its token, the configuration and everything else in the folder cannot.
+        folders = ", ".join(quoted(f"{f}/") for f in (self.folder.spans, self.folder.temporary))
+        names = [f"{p}{end}" for p in (self.folder.core, self.folder.work) for end in _DERIVED_ENDS]
+        root.execute(f"SET allowed_directories = [{folders}]")
+        root.execute(f"SET allowed_paths = [{', '.join(map(quoted, names))}]")
         root.execute("SET enable_external_access = false")
         root.execute("SET lock_configuration = true")
 

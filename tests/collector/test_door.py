@@ -77,9 +77,9 @@ def test_a_select_with_parameters(door: httpx.Client, collector: Collector) -> N
         ("DELETE FROM spans", "only SELECT"),
         ("CALL pragma_version()", "only SELECT"),
         ("INSERT INTO spans_000001.spans (seq) VALUES (1)", "only SELECT"),
-        ("SELECT * FROM read_text('/etc/hostname')", "Permission Error"),
-        ("SELECT * FROM '/etc/hostname'", "Error"),
-        ("SELECT * FROM read_csv('http://127.0.0.1/x')", "Error"),
+        ("SELECT * FROM read_text('/etc/hostname')", "read_text() is not answered"),
+        ("SELECT * FROM '/etc/hostname'", "files are not read"),
+        ("SELECT * FROM read_csv('http://127.0.0.1/x')", "read_csv() is not answered"),
         ("SELECT * FROM nonesuch", "nonesuch"),
         ("SELEC 1", "syntax error"),
     ],
@@ -88,6 +88,130 @@ def test_anything_else_is_refused(door: httpx.Client, sql: str, message: str) ->
     answer = door.post("/sql", json={"sql": sql})
     assert answer.status_code == 400
     assert message in answer.json()["error"]
+
+
+FILE_READERS = [
+    "SELECT content FROM read_text('{door}')",
+    "SELECT content FROM READ_TEXT(['{door}'])",
+    "SELECT content FROM main.read_text('{door}')",
+    "SELECT content FROM system.main.\"read_text\"('{door}')",
+    "SELECT content FROM read_text($1)",
+    "SELECT content::VARCHAR FROM read_blob('{door}')",
+    "SELECT * FROM read_csv('{door}', delim = '')",
+    "SELECT * FROM read_csv_auto('{door}')",
+    "SELECT * FROM read_json('{door}')",
+    "SELECT * FROM read_ndjson_objects('{door}')",
+    "SELECT * FROM read_parquet('{door}')",
+    "SELECT * FROM parquet_metadata('{door}')",
+    "SELECT * FROM sniff_csv('{door}')",
+    "SELECT * FROM read_duckdb('{door}')",
+    "SELECT * FROM glob('{folder}/*')",
+    "SELECT * FROM '{door}'",
+    'FROM "{door}"',
+    "DESCRIBE '{door}'",
+    "SUMMARIZE '{door}'",
+    "FROM door.json",
+    'FROM main."{door}"',
+    'FROM spans_000001."{door}"',
+    "SELECT (SELECT content FROM read_text('{door}'))",
+    "SELECT 1 WHERE EXISTS (FROM read_text('{door}') WHERE content LIKE '%token%')",
+    "WITH a AS MATERIALIZED (FROM read_text('{door}')) FROM a",
+    "FROM range(1), LATERAL (FROM read_text('{door}'))",
+    "SELECT count(*) FILTER (1 IN (SELECT 1 FROM read_text('{door}'))) FROM range(1)",
+    "FROM range(1) ORDER BY (SELECT content FROM read_text('{door}'))",
+    "FROM range(1) LIMIT (SELECT length(content) FROM read_text('{door}'))",
+    "VALUES ((SELECT content FROM read_text('{door}')))",
+    "FROM (DESCRIBE FROM read_text('{door}'))",
+    "UNPIVOT (FROM read_text('{door}')) ON content",
+    "FROM spans AT (VERSION => (SELECT length(content) FROM read_text('{door}')))",
+    "FROM query('FROM read_text(''{door}'')')",
+    "FROM query_table('{door}')",
+    "FROM histogram('{door}', token)",
+    "FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
+    "PRAGMA json_execute_serialized_sql('x')",
+    "SELECT * FROM pandas_scan(1)",
+    "SELECT * FROM arrow_scan(1, 1, 1)",
+    "SELECT * FROM python_map_function(1)",
+    "SELECT * FROM duckdb_secrets()",
+    "SELECT * FROM duckdb_settings()",
+    "SELECT * FROM checkpoint('core')",
+    "SELECT * FROM enable_logging()",
+    "SELECT * FROM seq_scan('spans')",
+    "SELECT getenv('AGENT_SLO_TOKEN')",
+    "SELECT current_setting('temp_directory')",
+    "SELECT sleep_ms(100000)",
+    "SELECT pg_sleep(100)",
+    "COPY (FROM read_text('{door}')) TO '/dev/stdout'",
+    "ATTACH '{folder}/core.duckdb' AS again",
+    "INSTALL httpfs",
+    "LOAD '/tmp/x.so'",
+    "EXPORT DATABASE '/tmp/x'",
+    "EXPLAIN ANALYZE FROM read_text('{door}')",
+    "PIVOT (FROM read_text('{door}')) ON size",
+    "EXECUTE x",
+    "PREPARE x AS FROM read_text('{door}')",
+]
+
+
+@pytest.mark.parametrize("sql", FILE_READERS)
+def test_nothing_reaches_a_file(door: httpx.Client, collector: Collector, sql: str) -> None:
+    folder = collector.store.folder
+    text = sql.format(door=folder.door_file, folder=folder.root)
+    answer = door.post("/sql", json={"sql": text, "params": [str(folder.door_file)] if "$1" in sql else None})
+    assert answer.status_code == 400
+    token = json.loads(folder.door_file.read_text())["token"]
+    assert token not in answer.text
+
+
+def test_the_engine_cannot_open_what_the_check_would_miss(collector: Collector) -> None:
+    folder = collector.store.folder
+    with collector.store.reader() as con:
+        for file in (folder.door_file, folder.format_file, Path("/etc/hostname")):
+            with pytest.raises(duckdb.PermissionException):
+                con.execute("SELECT * FROM read_text(?)", [str(file)]).fetchall()
+            with pytest.raises(duckdb.PermissionException):
+                con.execute("SELECT * FROM read_text(?)", [f"{folder.spans}/../{file.name}"]).fetchall()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT name, count(*) FROM spans GROUP BY ALL HAVING count(*) > 0 ORDER BY ALL",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT sum(i) FROM n",
+        "FROM spans_000001.spans LIMIT 1",
+        "FROM memory.main.spans LIMIT 1",
+        "SELECT s.key FROM spans, json_each(attributes) s LIMIT 1",
+        "SELECT unnest([1, 2]), list_transform([1], lambda x: x + 1)",
+        "SELECT row_number() OVER (PARTITION BY trace_id ORDER BY start_ns) FROM spans QUALIFY true",
+        "SHOW TABLES",
+        "SHOW ALL TABLES",
+        "DESCRIBE spans",
+        "SUMMARIZE spans",
+        "VALUES (1, 'a.b/c')",
+        "SELECT column_name FROM information_schema.columns LIMIT 1",
+        "SELECT * FROM duckdb_columns() LIMIT 1",
+        "SELECT 'read_text(''x'')' AS \"a.b\", histogram(start_ns) FROM spans",
+        "UNPIVOT (SELECT 1 AS a, 2 AS b) ON a, b",
+        "SELECT now(), " + " + ".join(["1"] * 100),
+    ],
+)
+def test_honest_questions_are_answered(door: httpx.Client, collector: Collector, sql: str) -> None:
+    collector.store.append(decode("traces", "protobuf", body(3)).batch)
+    assert ask(door, sql) is not None
+
+
+def test_python_variables_are_no_tables(collector: Collector) -> None:
+    incoming = pa.table({"a": [1]})
+    with collector.store.reader() as con, pytest.raises(duckdb.CatalogException, match="incoming"):
+        con.sql("FROM incoming").fetchall()
+    assert incoming.num_rows == 1
+
+
+def test_a_statement_that_nests_too_deep_is_refused(door: httpx.Client) -> None:
+    answer = door.post("/sql", json={"sql": "SELECT " + "(" * 900 + "1" + ")" * 900})
+    assert answer.status_code in (200, 400)
+    answer = door.post("/sql", json={"sql": "SELECT " + " + ".join(["a"] * 900) + " FROM (SELECT 1 AS a)"})
+    assert answer.status_code == 400
 
 
 def test_a_select_that_writes_is_refused(door: httpx.Client, collector: Collector) -> None:
