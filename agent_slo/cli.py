@@ -23,6 +23,7 @@ COMMANDS = {
     "report": ("report", "report"),
     "tasks": ("tasks", "tasks"),
     "task": ("task", "task"),
+    "label": ("label", "label"),
     "tools": ("tools", "tools"),
     "incidents": ("incidents", "incidents"),
     "incident": ("incidents", "incident"),

@@ -104,6 +104,7 @@ class Deriver:
         """
         con = self._con
         con.execute(pass_sql("state"))
+        con.execute(pass_sql("labels"))
         self._tell_logs()
         shapes = self._shapes()
         known = dict(con.execute("SELECT name, signature FROM core._layout").fetchall())

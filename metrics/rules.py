@@ -55,6 +55,13 @@ def fill(con: duckdb.DuckDBPyConnection, settings: MetricsSettings) -> None:
     )
     _table(
         con,
+        "escalation_rules",
+        "position INTEGER, type_glob VARCHAR, agent_glob VARCHAR, tool_glob VARCHAR, argument VARCHAR, above DOUBLE, "
+        "needed BOOLEAN",
+        list(_escalation_rows(settings)),
+    )
+    _table(
+        con,
         "tool_rules",
         "position INTEGER, tool_glob VARCHAR, effect VARCHAR, key_fields VARCHAR[], "
         "compensated_by VARCHAR[], window_s DOUBLE, "
@@ -189,6 +196,18 @@ def _task_rows(settings: MetricsSettings) -> Iterable[tuple[Any, ...]]:
     for position, (name, rule) in enumerate(named):
         yield row(position, name, rule)
     yield row(len(named), None, default)
+
+
+def _escalation_rows(settings: MetricsSettings) -> Iterable[tuple[Any, ...]]:
+    """The rules of which tasks need a human, the first that fits decides; what needs an approval needs one too."""
+    policies = settings.policies
+    for position, rule in enumerate(policies.escalations):
+        scope = (position, rule.task_type or "*", rule.agent or "*", rule.tool)
+        for argument, above in rule.above.items() or [(None, None)]:
+            yield (*scope, argument, above, rule.needed)
+    for position, demand in enumerate(policies.approvals, len(policies.escalations)):
+        for argument, above in demand.above.items() or [(None, None)]:
+            yield position, "*", "*", demand.tool, argument, above, True
 
 
 def _pairs(listed: dict[str, Sequence[str]]) -> list[tuple[str, str]]:

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
 
 from metrics.conventions import Role
 
@@ -138,10 +146,29 @@ class ApprovalPolicy(Section):
     above: dict[str, float] = Field(default_factory=dict)
 
 
+class EscalationPolicy(Section):
+    """Tasks that need a human, or do not: by type, by agent, or by a call with arguments above a threshold."""
+
+    task_type: str | None = None
+    agent: str | None = None
+    tool: str | None = None
+    above: dict[str, float] = Field(default_factory=dict)
+    needed: bool = True
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.task_type is None and self.agent is None and self.tool is None:
+            raise ValueError("says of no task whether it needs a human; give task_type, agent or tool")
+        if self.above and self.tool is None:
+            raise ValueError("above: thresholds are for the arguments of a tool; name it with tool")
+        return self
+
+
 class Policies(Section):
     """Rules of the business that traces do not state."""
 
     approvals: list[ApprovalPolicy] = Field(default_factory=list)
+    escalations: list[EscalationPolicy] = Field(default_factory=list)
 
 
 class RetryLimits(Section):

@@ -38,6 +38,7 @@ from metrics.openslo.model import (
 from metrics.openslo.reader import Read
 from metrics.slo.arithmetic import composite_target
 from metrics.slo.objective import (
+    LABELLED_SLIS,
     RATIO_SLIS,
     THRESHOLD_SLIS,
     AlertPair,
@@ -525,7 +526,9 @@ class _Linker:
             slice_s = self.fixed(read, (*path, "timeSliceWindow"), objective.time_slice_window)
             if slice_s == 0 or (window.anchor is None and slice_s > window.duration.seconds):
                 raise read.problem((*path, "timeSliceWindow"), "is 0 or longer than the window", "change it")
-        default = UnknownPolicy("exclude") if indicator.is_threshold else UnknownPolicy("bad-after", 86400)
+        labelled = isinstance(indicator.source, EventSource) and indicator.source.sli in LABELLED_SLIS
+        left_out = indicator.is_threshold or labelled
+        default = UnknownPolicy("exclude") if left_out else UnknownPolicy("bad-after", 86400)
         return Objective(
             slo=slo.metadata.name,
             objective=name,

@@ -40,6 +40,9 @@ RATIO_SLIS = (
 )
 """Built-in SLIs whose verdict is in `sli_events`."""
 
+LABELLED_SLIS = ("escalation_precision", "escalation_recall")
+"""Of these the verdict is a label: what nobody labelled is unknown for ever, not unknown for a while."""
+
 THRESHOLD_SLIS = ("latency", "active_latency", "cost")
 """Built-in SLIs whose value is in `sli_events`; the objective brings the cut."""
 

@@ -1,6 +1,6 @@
 -- Grain: one row per SLI and subject (a task, or something in it): what objectives count.
 -- Inputs: tasks, attempts, uncertain, retry_chains, retry_faults, claims, dead_letters, saga, plans, time_limits, run_verdicts,
---   task_runs; variable as_of.
+--   task_runs, _escalations; variable as_of.
 -- No row for `availability`: without service hours or caller spans it is unknown.
 -- Event time is the moment the verdict became due. For latency, active_latency and cost, `good` means measured: the
 -- objective holds `value` against its own cut; `bad` is bad whatever the cut.
@@ -51,6 +51,17 @@ per_task AS (
   SELECT 'compensation', j.*, CASE WHEN s.undone = s.effects THEN 'good' ELSE 'bad' END, s.effects - s.undone
   FROM judged j
   JOIN saga s USING (task_id)
+  UNION ALL
+  -- whether an unlabelled question was needed is unknown: objectives leave it out, and show what it could change
+  SELECT 'escalation_precision', j.*, CASE WHEN e.needed THEN 'good' WHEN NOT e.needed THEN 'bad' ELSE 'unknown' END, NULL
+  FROM judged j
+  JOIN _escalations e USING (task_id)
+  WHERE e.asked
+  UNION ALL
+  SELECT 'escalation_recall', j.*, CASE WHEN e.asked THEN 'good' ELSE 'bad' END, NULL
+  FROM judged j
+  JOIN _escalations e USING (task_id)
+  WHERE e.needed
 ),
 -- what is counted below the task: attempts, chains of tries, calls, runs
 per_subject AS (

@@ -33,6 +33,7 @@ PUBLIC = (
     "task_times",
     "waste",
     "task_aliases",
+    "_escalations",
 )
 
 

@@ -77,6 +77,8 @@ def test_the_packaged_pack() -> None:
         "time_limit",
         "failure_plan",
         "availability",
+        "escalation_precision",
+        "escalation_recall",
     ]
     for objective in pack:
         assert objective.window.duration.seconds == 28 * 86400

@@ -1,0 +1,63 @@
+-- Grain: one row per agent, task type and window of days before the last pass, of tasks that objectives count.
+-- Inputs: core.tasks, core.human_labels, core.interventions, core.findings, core.pipeline.
+-- Precision: of the labelled tasks that asked, those that needed a human. Recall: of the tasks labelled as needing one,
+-- those that asked. Both of labelled tasks only, with the share that is labelled beside them, and with the Wilson 95 %
+-- interval: z = 1.959963984540054, z^2 = 3.841458820694124.
+WITH per_task AS (
+  SELECT
+    t.agent, t.task_type, w.days,
+    coalesce(l.asked, false) AS asked, l.needed, l.right_level,
+    -- worth a label: a claim that was false, or a person who stepped in unasked
+    l.needed IS NULL AND NOT coalesce(l.asked, false) AND (
+      t.task_id IN (SELECT task_id FROM core.findings WHERE kind = 'false_success')
+      OR t.task_id IN (SELECT task_id FROM core.interventions WHERE kind = 'take_over')) AS suspected
+  FROM core.tasks t
+  CROSS JOIN core.pipeline p
+  CROSS JOIN (SELECT unnest([7, 28, 90]) AS days) w
+  LEFT JOIN core.human_labels l ON l.task_id = t.task_id
+  WHERE t.eligible AND t.decided_at > p.as_of - to_days(w.days) AND t.decided_at <= p.as_of
+),
+counts AS (
+  SELECT
+    agent, task_type, days,
+    count(*) AS tasks,
+    count(*) FILTER (WHERE asked) AS asked,
+    count(needed) AS labelled,
+    count(needed) FILTER (WHERE asked) AS labelled_asked,
+    count(*) FILTER (WHERE needed) AS needed,
+    count(*) FILTER (WHERE needed AND asked) AS needed_asked,
+    count(*) FILTER (WHERE needed AND NOT asked) AS missed,
+    count(*) FILTER (WHERE suspected) AS suspected_missed,
+    count(right_level) AS level_known,
+    count(*) FILTER (WHERE right_level) AS right_level
+  FROM per_task
+  GROUP BY agent, task_type, days
+),
+shares AS (
+  SELECT *, needed_asked / nullif(labelled_asked, 0) AS precision, needed_asked / nullif(needed, 0) AS recall FROM counts
+)
+SELECT
+  agent, task_type, days, tasks, asked, labelled, labelled_asked,
+  labelled / tasks AS label_coverage,
+  labelled_asked / nullif(asked, 0) AS asked_coverage,
+  needed, needed_asked, missed, suspected_missed,
+  precision,
+  CASE WHEN needed_asked = 0 THEN 0 * precision ELSE
+    (precision + 3.841458820694124 / (2 * labelled_asked)
+      - 1.959963984540054 * sqrt(precision * (1 - precision) / labelled_asked + 3.841458820694124 / (4 * labelled_asked * labelled_asked)))
+    / (1 + 3.841458820694124 / labelled_asked) END AS precision_lower,
+  CASE WHEN needed_asked = labelled_asked THEN precision ELSE
+    (precision + 3.841458820694124 / (2 * labelled_asked)
+      + 1.959963984540054 * sqrt(precision * (1 - precision) / labelled_asked + 3.841458820694124 / (4 * labelled_asked * labelled_asked)))
+    / (1 + 3.841458820694124 / labelled_asked) END AS precision_upper,
+  recall,
+  CASE WHEN needed_asked = 0 THEN 0 * recall ELSE
+    (recall + 3.841458820694124 / (2 * needed)
+      - 1.959963984540054 * sqrt(recall * (1 - recall) / needed + 3.841458820694124 / (4 * needed * needed)))
+    / (1 + 3.841458820694124 / needed) END AS recall_lower,
+  CASE WHEN needed_asked = needed THEN recall ELSE
+    (recall + 3.841458820694124 / (2 * needed)
+      + 1.959963984540054 * sqrt(recall * (1 - recall) / needed + 3.841458820694124 / (4 * needed * needed)))
+    / (1 + 3.841458820694124 / needed) END AS recall_upper,
+  level_known, right_level
+FROM shares
