@@ -16,6 +16,7 @@ import orjson
 from collector import policy
 from collector.batch import LogRow, Rejected, SpanRow
 from collector.decode_protobuf import service_name
+from collector.nesting import shallow
 from collector.policy import MAX_DEPTH, TOO_DEEP, BadRequest, BadSpan
 from collector.values import Value, double, from_bytes, json_text
 
@@ -29,7 +30,7 @@ _REPLACEMENT = "\ufffd"
 
 
 def load(body: bytes) -> tuple[dict[str, Any], bool]:
-    """The request object, and whether bad text in it had to be replaced by U+FFFD.
+    """The request object, and whether bad text in it had to be replaced by U+FFFD. Too deep values in it are null.
 
     Raises BadRequest when the body is not JSON or no object.
     """
@@ -38,11 +39,12 @@ def load(body: bytes) -> tuple[dict[str, Any], bool]:
     try:
         request = orjson.loads(body)
     except orjson.JSONDecodeError as e:
-        mended = _mend(body)
-        if mended is None:
+        text = _mend(body)
+        mended = shallow(text)
+        if mended is body:
             raise BadRequest(f"the body is not JSON: {e}") from e
         try:
-            request, repaired = orjson.loads(mended), True
+            request, repaired = orjson.loads(mended), text is not body
         except orjson.JSONDecodeError as again:
             raise BadRequest(f"the body is not JSON: {again}") from again
     if not isinstance(request, dict):
@@ -50,8 +52,8 @@ def load(body: bytes) -> tuple[dict[str, Any], bool]:
     return request, repaired
 
 
-def _mend(body: bytes) -> bytes | None:
-    """The body with invalid UTF-8 and lone surrogates replaced, None when it has neither."""
+def _mend(body: bytes) -> bytes:
+    """The body with invalid UTF-8 and lone surrogates replaced; the same object when it has neither."""
     try:
         body.decode()
         mended = body
@@ -61,7 +63,7 @@ def _mend(body: bytes) -> bytes | None:
         mended = _SURROGATE.sub(
             lambda m: m.group(0) if len(m.group(2)) == 12 else m.group(1) + b"\\ufffd", mended
         )
-    return mended if mended != body else None
+    return mended if mended != body else body
 
 
 def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:

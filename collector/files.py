@@ -148,9 +148,9 @@ def _documents(text: bytes, source: str, number: int) -> Iterator[FileRequest | 
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError as e:
-        # Text faults (a lone surrogate, bytes that are not UTF-8) are mended by the decoder.
+        # Text faults (a lone surrogate, bytes that are not UTF-8) and too deep values are mended by the decoder.
         signal = _signal_in(text)
-        if signal and ("surrogate" in e.msg or "UTF-8" in e.msg):
+        if signal and any(fault in e.msg for fault in ("surrogate", "UTF-8", "depth")):
             yield FileRequest(source, number, signal, "json", text)
         else:
             yield Problem(source, number, "line", f"not JSON: {e.msg} (column {e.colno})")

@@ -148,9 +148,67 @@ def test_nesting_is_bounded() -> None:
         value = {"arrayValue": {"values": [value]}}
     [row], _ = decoded(request(attribute(**value)))
     assert row["flags"] == "too_deep"
-    deep = b'{"arrayValue":{"values":[' * 3000 + b'{"stringValue":"leaf"}' + b"]}}" * 3000
-    with pytest.raises(BadRequest):
-        decoded(json.dumps(request(attribute(x="@@"))).encode().replace(b'{"x": "@@"}', deep))
+
+
+def nested(depth: int, kind: str) -> bytes:
+    """An AnyValue of arrays, maps, or an attribute value that is no AnyValue, nested this deep."""
+    opening, closing = {
+        "array": (b'{"arrayValue":{"values":[', b"]}}"),
+        "map": (b'{"kvlistValue":{"values":[{"key":"k","value":', b"}]}}"),
+        "junk": (b"[", b"]"),
+    }[kind]
+    leaf = b"" if kind == "junk" else b'{"stringValue":"leaf"}'
+    return opening * depth + leaf + closing * depth
+
+
+@pytest.mark.parametrize("depth", [64, 65, 100, 500, 3000, 50_000])
+@pytest.mark.parametrize("kind", ["array", "map"])
+def test_a_value_however_deep_costs_only_itself(depth: int, kind: str) -> None:
+    spans = request(json_span(**{"attributes": [{"key": "k", "value": "@@"}]}), json_span(name="good"))
+    body = json.dumps(spans).encode().replace(b'"@@"', nested(depth, kind))
+    rows, rejected = decoded(body)
+    assert ([(r["name"], r["flags"]) for r in rows], rejected) == (
+        [("op", "too_deep" if depth > 64 else None), ("good", None)],
+        {},
+    )
+
+
+def test_nonsense_however_deep_costs_only_its_span() -> None:
+    spans = request(json_span(**{"attributes": "@@"}), json_span(name="good"), json_span(future="@@"))
+    body = json.dumps(spans).encode().replace(b'"@@"', nested(5000, "junk"))
+    rows, rejected = decoded(body)
+    assert ([r["name"] for r in rows], rejected) == (
+        ["good", "op"],
+        {"an attribute is a JSON array, not an object": 1},
+    )
+
+
+def test_deep_values_and_bad_text_in_one_request() -> None:
+    spans = request(
+        json_span(**{"attributes": [{"key": "k", "value": "@@"}]}), json_span(name="@1"), json_span()
+    )
+    body = json.dumps(spans).encode().replace(b'"@@"', nested(500, "map")).replace(b"@1", b"\xff")
+    rows, _ = decoded(body)
+    assert [r["flags"] for r in rows] == ["too_deep", "invalid_utf8", None]
+
+
+def test_a_deep_body_that_is_not_json_is_refused() -> None:
+    for text in (b"[" * 5000, b"{" * 5000, nested(5000, "junk") + b"x", b'"' + b"[" * 5000):
+        with pytest.raises(BadRequest, match="not JSON"):
+            decoded(text)
+    with pytest.raises(BadRequest, match="an export request is an object"):
+        decoded(nested(5000, "junk"))
+
+
+def test_deep_log_records_cost_only_themselves() -> None:
+    record = {"timeUnixNano": "1", "body": "@@"}
+    whole = {
+        "resourceLogs": [{"scopeLogs": [{"logRecords": [record, {**record, "body": {"stringValue": "x"}}]}]}]
+    }
+    body = json.dumps(whole).encode().replace(b'"@@"', nested(500, "array"))
+    table = decode("logs", "json", body).batch.logs
+    assert table is not None
+    assert table.num_rows == 2
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,13 @@ def test_lines_with_bad_text_are_left_to_the_decoder(tmp_path: Path) -> None:
     assert (spans_in(found), problems) == (2, [])
 
 
+def test_lines_with_deep_values_are_left_to_the_decoder(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(LINE.replace(b'"op"', b'"op", "future": ' + b"[" * 2000 + b"]" * 2000) + b"\n" + LINE)
+    found, problems = read(path)
+    assert (spans_in(found), problems) == (2, [])
+
+
 @pytest.mark.parametrize("content", [b"", b"hello world", bytes(range(256))])
 def test_what_is_no_trace_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.bin"
