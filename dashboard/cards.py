@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import plotly.graph_objects as go
@@ -84,7 +85,7 @@ def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None
         )
         trend = [h for h in history if not missing(h["sli"])]
         if len(trend) > 1:
-            right.plotly_chart(_sparkline(row, trend), key=f"{name}_trend", config=BARE)
+            right.plotly_chart(sparkline(row, trend), key=f"{name}_trend", config=BARE)
         budget_bar(row)
         lines = [target_line(row), f"Burn {burn_line(row['burn'])}{_exhaustion(row)}"]
         change = _change(row)
@@ -102,30 +103,41 @@ def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None
             )
 
 
-def _sparkline(row: Row, trend: list[Row]) -> go.Figure:
+def sparkline(row: Row, trend: Sequence[Row]) -> go.Figure:
     """The SLI over the kept evaluations, with the target as a dashed line."""
-    chart = go.Figure()
-    chart.add_scatter(
-        x=[point["at"] for point in trend],
-        y=[point["sli"] * 100 for point in trend],
+    points = tuple((p["at"], p["sli"], p["good"], p["n"]) for p in trend)
+    return _drawn(points, None if missing(row["target"]) else row["target"], accent())
+
+
+@lru_cache(maxsize=256)
+def _drawn(points: tuple[tuple[Any, float, int, int], ...], target: float | None, colour: str) -> go.Figure:
+    """Kept because every click draws all cards again, and the history changes once an hour."""
+    line = go.Scatter(
+        x=[at for at, *_ in points],
+        y=[sli * 100 for _, sli, *_ in points],
         customdata=[
-            [percent(p["sli"]), count(p["good"]), count(p["n"]), when(p["at"], seconds=False)] for p in trend
+            [percent(sli), count(good), count(n), when(at, seconds=False)] for at, sli, good, n in points
         ],
         mode="lines",
-        line={"color": accent(), "width": 2},
+        line={"color": colour, "width": 2},
         hovertemplate="%{customdata[0]} (%{customdata[1]} of %{customdata[2]})<br>"
         "%{customdata[3]}<extra></extra>",
     )
-    if not missing(row["target"]):
-        chart.add_hline(y=row["target"] * 100, line={"color": colours.GREY, "width": 1, "dash": "dash"})
-    chart.update_layout(
-        height=64,
-        margin={"l": 0, "r": 0, "t": 4, "b": 4},
-        showlegend=False,
-        xaxis={"visible": False, "fixedrange": True},
-        yaxis={"visible": False, "fixedrange": True},
+    dashed = {
+        "type": "line", "xref": "x domain", "x0": 0, "x1": 1, "yref": "y",
+        "line": {"color": colours.GREY, "width": 1, "dash": "dash"},
+    }  # fmt: skip
+    return go.Figure(
+        line,
+        {
+            "height": 64,
+            "margin": {"l": 0, "r": 0, "t": 4, "b": 4},
+            "showlegend": False,
+            "xaxis": {"visible": False, "fixedrange": True},
+            "yaxis": {"visible": False, "fixedrange": True},
+            "shapes": [] if target is None else [{**dashed, "y0": target * 100, "y1": target * 100}],
+        },
     )
-    return chart
 
 
 def unit_word(row: Row) -> str:

@@ -57,8 +57,10 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
     try:
         with answers(data) as reader:
             opened = True
+            reader.ahead("views", "has_tasks", "pipeline")
             ready = needs in reader.views()
             state = reader.row("pipeline") if ready and "slo_status" in reader.views() else None
+            st.session_state["follow_mark"] = _mark(reader, state)
             _head(title, reader, state)
             if ready and _holds_tasks(reader):
                 show(reader)
@@ -71,6 +73,8 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
         st.text(str(error))
         if not opened:
             _pointing(data)
+    # A fragment also runs within the page, where everything is fresh.
+    st.session_state["just_drawn"] = True
     _follow(str(data))
 
 
@@ -132,16 +136,22 @@ def _pointing(data: Path) -> None:
 @st.fragment(run_every=FOLLOW_SECONDS)  # type: ignore[untyped-decorator]
 def _follow(folder: str) -> None:
     """Redraw the page when new spans were derived or a status changed, and only then."""
+    if st.session_state.pop("just_drawn", False):
+        return
     try:
         with answers(Path(folder)) as reader:
-            state = reader.row("pipeline") if "slo_status" in reader.views() else None
-            mark = (reader.source, None if state is None else (state["derived_seq"], state["status_mark"]))
+            mark = _mark(reader, reader.row("pipeline") if "slo_status" in reader.views() else None)
     except ReaderError:
-        mark = ("unreadable", None)
-    before = st.session_state.get("follow_mark")
-    st.session_state["follow_mark"] = mark
-    if before is not None and before != mark:
+        mark = ("unreadable", None, None)
+    if st.session_state.get("follow_mark", mark) != mark:
+        st.session_state["follow_mark"] = mark
         st.rerun()
+
+
+def _mark(reader: Answers, state: dict[str, Any] | None) -> tuple[Any, ...]:
+    """What is shown: where it was read, how far it is derived, and what the objectives say."""
+    said = (None, None) if state is None else (state["derived_seq"], state["status_mark"])
+    return (reader.source, *said)
 
 
 def table(

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import pyarrow as pa
 import streamlit as st
 
 from collector.reader import Reader, ReaderError, open_reader
-from dashboard.queries import query_text, stands_on_scope
+from dashboard.queries import changes_with_a_pass, query_text
 
 DATA_VARIABLE = "AGENT_SLO_DATA"
 DEFAULT_ADDRESSES = {"http": "127.0.0.1:4318", "grpc": "127.0.0.1:4317"}
@@ -26,6 +28,9 @@ DEFAULT_ADDRESSES = {"http": "127.0.0.1:4318", "grpc": "127.0.0.1:4317"}
 ACTION_SECONDS = 60.0
 REMEMBERED = 256
 """Answers kept; most are a few hundred rows."""
+
+AHEAD = ThreadPoolExecutor(4, thread_name_prefix="ahead")
+"""Asks while a page draws; more at once would only wait for each other at the door."""
 
 Row = dict[str, Any]
 
@@ -74,11 +79,17 @@ class Answers:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._mark: tuple[Any, ...] | None = None
+        self._views: frozenset[str] | None = None
+        self._ahead: dict[tuple[str, str], Future[pa.Table]] = {}
+        # Files are one connection, which answers one question at a time; the door takes several.
+        self._turn = threading.Lock() if reader.source == "files" else None
         self.source: str = reader.source
 
     @property
     def source_of_spans(self) -> Reader:
         """The reader itself, for the queries of other packages."""
+        # It is asked past `_turn`, so nothing else may be under way.
+        self.finish()
         return self._reader
 
     @property
@@ -100,15 +111,33 @@ class Answers:
     def table(self, name: str, **parameters: Any) -> pa.Table:
         """Run `dashboard/sql/<name>.sql`. Raises `ReaderError`.
 
-        What stands on the tasks in scope is remembered until the next pass: a click or a toggle runs the whole
-        page again, and these are its dear questions.
+        What changes with a pass alone is remembered until the next one: a click or a toggle runs the whole page
+        again, and these are its dear questions.
         """
-        if not stands_on_scope(name):
-            return self._reader.sql(query_text(name), parameters or None)
-        if self._mark is None:
-            self._mark = tuple(self._reader.sql(query_text("mark")).to_pylist()[0].values())
         asked = json.dumps(parameters, sort_keys=True, default=str)
-        return _remembered(self._reader, str(self._reader.folder.root), self._mark, name, asked)
+        waiting = self._ahead.pop((name, asked), None)
+        return waiting.result() if waiting is not None else self._answer(name, asked)
+
+    def ahead(self, *names: str, **parameters: Any) -> None:
+        """Ask these with these parameters now, so that their answers are there when the page comes to them."""
+        asked = json.dumps(parameters, sort_keys=True, default=str)
+        for name in names:
+            self._ahead[name, asked] = AHEAD.submit(self._answer, name, asked)
+
+    def finish(self) -> None:
+        """Wait for what was asked ahead, so that the reader can be closed or given away."""
+        wait(self._ahead.values())
+
+    def _answer(self, name: str, asked: str) -> pa.Table:
+        if not changes_with_a_pass(name):
+            return self._ask(query_text(name), json.loads(asked))
+        if self._mark is None:
+            self._mark = tuple(self._ask(query_text("mark"), {}).to_pylist()[0].values())
+        return _remembered(self._ask, str(self._reader.folder.root), self._mark, name, asked)
+
+    def _ask(self, sql: str, parameters: Row) -> pa.Table:
+        with self._turn or nullcontext():
+            return self._reader.sql(sql, parameters or None)
 
     def rows(self, name: str, **parameters: Any) -> list[Row]:
         """The same as dicts; NULL is None and timestamps are naive UTC `datetime`s."""
@@ -120,17 +149,20 @@ class Answers:
         rows = self.rows(name, **parameters)
         return rows[0] if rows else None
 
-    def views(self) -> set[str]:
+    def views(self) -> frozenset[str]:
         """The names of the public views that exist; an untouched data folder has few or none."""
-        names = self._reader.sql(query_text("views")).column("view_name").to_pylist()
-        return set(names)
+        if self._views is None:
+            self._views = frozenset(self.table("views").column("view_name").to_pylist())
+        return self._views
 
 
 @st.cache_resource(max_entries=REMEMBERED, ttl=600, show_spinner=False)  # type: ignore[untyped-decorator]
-def _remembered(_reader: Reader, folder: str, mark: tuple[Any, ...], name: str, asked: str) -> pa.Table:
+def _remembered(
+    _ask: Callable[[str, Row], pa.Table], folder: str, mark: tuple[Any, ...], name: str, asked: str
+) -> pa.Table:
     """The answer to one query over one state of the data. Tables cannot be changed, so sessions may share them."""
     del folder, mark
-    return _reader.sql(query_text(name), json.loads(asked))
+    return _ask(query_text(name), json.loads(asked))
 
 
 @st.cache_resource(max_entries=2, on_release=lambda reader: reader.close())  # type: ignore[untyped-decorator]
@@ -156,12 +188,18 @@ def answers(data: Path) -> Iterator[Answers]:
                 # The collector died without taking its door.json along.
                 _door.clear()
             else:
-                yield Answers(reader)
+                found = Answers(reader)
+                try:
+                    yield found
+                finally:
+                    found.finish()
                 return
         else:
             _door.clear()
     reader = open_reader(data)
+    found = Answers(reader)
     try:
-        yield Answers(reader)
+        yield found
     finally:
+        found.finish()
         reader.close()

@@ -9,10 +9,15 @@ SCOPE = "{scope}"
 """Stands in a file for the tasks that pass the page's filters: `sql/scope.sql`."""
 
 
+PASS = "-- remembered: until the next pass"
+"""A file with this line among its first ones reads derived tables only, which change with a pass alone."""
+
+
 @cache
-def stands_on_scope(name: str) -> bool:
-    """Whether a file reads the tasks that pass the filters, and so changes with the derived data alone."""
-    return SCOPE in (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+def changes_with_a_pass(name: str) -> bool:
+    """Whether the answer stays the same until the next pass: files that say so, or that read the tasks in scope."""
+    text = (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    return SCOPE in text or PASS in text
 
 
 @cache

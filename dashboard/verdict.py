@@ -1,4 +1,4 @@
-"""A task's verdict in words, shared by the page and `agent-slo task`. Only spells what the views decided."""
+"""A task's verdict in words, shared by the pages and `agent-slo task`. Only spells what the views decided."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dashboard.format import (
     when,
     words,
 )
+from metrics.reasons import sentence
 
 Row = Mapping[str, Any]
 
@@ -23,22 +24,32 @@ EVIDENCE_SHOWN = 4
 """Span ids a sentence names; tables show all."""
 
 
+def reason(rule: Any) -> str:
+    """The sentence of a rule with its id behind it, as `The sender states the outcome. [task.stated]`.
+
+    An id that this version has no sentence for stands alone; no rule is empty.
+    """
+    if missing(rule):
+        return ""
+    said = sentence(str(rule))
+    return f"{said} [{one_line(rule, 80)}]" if said else f"[{one_line(rule, 80)}]"
+
+
 def verdict_sentence(task: Row) -> str:
-    """One sentence: outcome, how strong its evidence is, and the rule that decided."""
+    """Outcome, how strong its evidence is, the sentence of the rule that decided, and the spans it rests on."""
     outcome = words(OUTCOME_WORDS, task["outcome"])
-    sentence = (
-        f"This task is {outcome}" if task["outcome"] in ("running", "unknown") else f"Outcome: {outcome}"
-    )
+    said = f"This task is {outcome}" if task["outcome"] in ("running", "unknown") else f"Outcome: {outcome}"
     if not missing(task["outcome_evidence"]) and task["outcome_evidence"] != "none":
-        sentence += f", {words(EVIDENCE_WORDS, task['outcome_evidence'])}"
+        said += f", {words(EVIDENCE_WORDS, task['outcome_evidence'])}"
+    parts = [f"{said}."]
     if not missing(task["rule"]):
-        sentence += f" (rule {one_line(task['rule'], 80)})"
+        parts.append(reason(task["rule"]))
     spans = evidence_ids(task.get("evidence"))
     if spans:
         shown = ", ".join(spans[:EVIDENCE_SHOWN])
         more = f" and {len(spans) - EVIDENCE_SHOWN} more" if len(spans) > EVIDENCE_SHOWN else ""
-        sentence += f"; see span {shown}{more}"
-    return sentence + "."
+        parts.append(f"See span {shown}{more}.")
+    return " ".join(parts)
 
 
 def verdict_notes(task: Row) -> list[str]:
@@ -81,14 +92,14 @@ def task_facts(task: Row) -> list[tuple[str, str]]:
 
 
 def run_evidence(runs: Sequence[Row]) -> list[str]:
-    """One line a run: verdict, rule and the span ids that show it."""
+    """One line a run: verdict, the rule in words, and the span ids that show it."""
     lines = []
     for number, run in enumerate(runs, start=1):
         line = f"run {number}: {words({}, run['verdict'])}"
         if not missing(run["rule"]):
-            line += f" by rule {one_line(run['rule'], 80)}"
+            line += f". {reason(run['rule'])}"
         spans = evidence_ids(run["evidence"])[:EVIDENCE_SHOWN]
-        lines.append(line + (f"; see span {', '.join(spans)}" if spans else ""))
+        lines.append(line + (f" See span {', '.join(spans)}." if spans else ""))
     return lines
 
 

@@ -21,6 +21,7 @@ from dashboard.format import (
     when,
     words,
 )
+from dashboard.verdict import reason
 
 Row = dict[str, Any]
 
@@ -44,14 +45,16 @@ SUSPECTED = "suspected"
 def show(reader: Answers) -> None:
     """Draw the page."""
     scope = scope_filters(reader)
+    reader.ahead("actions_tools", "actions_by", **scope)
     totals, *tools = reader.rows("actions_tools", **scope)
     if totals["executed"] == 0:
         st.info("No tool with a side effect was executed in this time. Widen the filters.")
         return
     _figures(totals)
     _tools(tools)
-    _days(reader.rows("actions_daily", **scope))
-    narrowed = _breakdown(reader.rows("actions_by", **scope))
+    repeats = reader.rows("actions_by", **scope)
+    _days([row for row in repeats if row["dimension"] == "day" and not missing(row["day"])])
+    narrowed = _breakdown([row for row in repeats if row["dimension"] != "day"])
     _repeats(reader, scope, narrowed)
 
 
@@ -119,12 +122,12 @@ def _days(rows: list[Row]) -> None:
         return
     chart = charts.chart("Repeats by day (UTC)", "repeats", stacked=True)
     for kind, (colour, pattern) in KIND_STYLE.items():
-        days = [row for row in rows if row["duplicate"] == kind]
+        days = [row for row in rows if row[kind]]
         if days:
             chart.add_bar(
                 name=words(DUPLICATE_WORDS, kind),
                 x=[row["day"] for row in days],
-                y=[row["repeats"] for row in days],
+                y=[row[kind] for row in days],
                 marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
                 hovertemplate="%{y:,} %{fullData.name}<br>%{x|%Y-%m-%d} UTC<extra></extra>",
             )
@@ -200,6 +203,7 @@ def _repeats(reader: Answers, scope: Scope, narrowed: Row) -> None:
                 "started_at": when(row["started_at"]),
                 "cause": None if missing(row["cause"]) else words(CAUSE_WORDS, row["cause"]),
                 "undone": None if missing(row["compensated"]) else "yes" if row["compensated"] else "no",
+                "why": reason(row["rule"]),
             }
             for row in rows
         ],
@@ -208,6 +212,7 @@ def _repeats(reader: Answers, scope: Scope, narrowed: Row) -> None:
             "agent": "Agent",
             "tool": "Tool",
             "cause": "Cause",
+            "why": "Why",
             "effect": "Second effect",
             "undone": "Undone",
             "task_id": "Task",

@@ -29,11 +29,6 @@ Row = dict[str, Any]
 MEASURES = {"Cost": "cost", "Active time": "active", "Wall time": "wall"}
 _SPELT = {"cost": usd, "active": duration, "wall": duration}
 _UNIT = {"cost": "USD", "active": "seconds", "wall": "seconds"}
-_COLUMNS = {
-    "cost": ("cost_median", "cost_p95"),
-    "active": ("active_median_s", "active_p95_s"),
-    "wall": ("wall_median_s", "wall_p95_s"),
-}
 _AGENT_COLOURS = (
     (colours.BLUE, ""),
     (colours.ORANGE, "/"),
@@ -44,21 +39,29 @@ _AGENT_COLOURS = (
     (colours.GREY, "+"),
 )
 
+_STANDS_ON = {"cost_models": "task_costs", "cost_times": "task_times", "cost_waste": "waste"}
+"""Query -> the view it needs; folders of older versions lack some."""
+
 
 def show(reader: Answers) -> None:
     """Draw the page."""
     views = reader.views()
     scope = scope_filters(reader)
+    asked = [name for name, view in _STANDS_ON.items() if view in views]
+    reader.ahead("cost_totals", "cost_by", *asked, **scope)
     totals = reader.row("cost_totals", **scope)
     if totals is None or totals["tasks"] == 0:
         st.info("No task in this time. Widen the filters.")
         return
     _figures(totals)
-    days = reader.rows("cost_daily", **scope)
-    _spent(days)
+    place = st.container()
     measure = _measure()
+    reader.ahead("cost_daily", "cost_distribution", "cost_tasks", **scope, by=measure)
+    days = reader.rows("cost_daily", **scope, by=measure)
+    with place:
+        _spent(days)
     _trend(days, measure)
-    _distribution(reader.rows("cost_distribution", **scope), measure)
+    _distribution(reader.rows("cost_distribution", **scope, by=measure), measure)
     _breakdown(reader.rows("cost_by", **scope))
     if "task_costs" in views:
         _models(reader.rows("cost_models", **scope))
@@ -130,8 +133,8 @@ def _trend(days: list[Row], measure: str) -> None:
     rows = [row for row in days if row["whole"]]
     chart = charts.chart(f"{_title(measure)} of tasks by day of start (UTC)", _UNIT[measure])
     for column, name, colour, dash in (
-        (_COLUMNS[measure][0], "median", charts.accent(), "solid"),
-        (_COLUMNS[measure][1], "slowest 5%" if measure != "cost" else "dearest 5%", colours.ORANGE, "dot"),
+        ("median", "median", charts.accent(), "solid"),
+        ("p95", "slowest 5%" if measure != "cost" else "dearest 5%", colours.ORANGE, "dot"),
     ):
         charts.line(
             chart, rows, "day", column, name, line={"color": colour, "width": 2, "dash": dash},
@@ -148,16 +151,15 @@ def _title(measure: str) -> str:
 
 
 def _distribution(rows: list[Row], measure: str) -> None:
-    of = [row for row in rows if row["measure"] == measure]
-    if not of:
+    if not rows:
         return
     spell = _SPELT[measure]
     chart = charts.chart(f"{_title(measure)}: how many tasks, by value (each bar a factor of 1.6)", "tasks")
     chart.add_bar(
-        x=[spell(row["low"]) for row in of],
-        y=[row["tasks"] for row in of],
+        x=[spell(row["low"]) for row in rows],
+        y=[row["tasks"] for row in rows],
         marker={"color": charts.accent()},
-        customdata=[f"{spell(row['low'])} to {spell(row['high'])}" for row in of],
+        customdata=[f"{spell(row['low'])} to {spell(row['high'])}" for row in rows],
         hovertemplate="%{y:,} tasks: %{customdata}<extra></extra>",
     )
     chart.update_xaxes(type="category", title={"text": "from"})
@@ -255,7 +257,6 @@ def _models(rows: list[Row]) -> None:
                 "model": row["model"],
                 "provider": row["provider"],
                 "calls": count(row["calls"]),
-                "tasks": count(row["tasks"]),
                 "cost": "no price" if row["unpriced_calls"] == row["calls"] else usd(row["cost_usd"]),
                 "unpriced": count(row["unpriced_calls"]) if row["unpriced_calls"] else "",
                 "fresh": count(row["fresh_tokens"]),
@@ -269,7 +270,6 @@ def _models(rows: list[Row]) -> None:
             "provider": "Provider",
             "cost": "Cost",
             "calls": "Calls",
-            "tasks": "Tasks",
             "unpriced": "Calls without a price",
             "fresh": "Input tokens, fresh",
             "cached": "Read from cache",

@@ -20,6 +20,7 @@ from dashboard.format import (
     words,
 )
 from dashboard.senders import NEEDED_VIEWS, senders
+from dashboard.verdict import reason
 
 Row = dict[str, Any]
 
@@ -222,11 +223,16 @@ def _unknown(reader: Answers) -> None:
     st.caption("Click a row to open its newest task.")
     picked = table(
         [
-            {**row, "tasks": count(row["tasks"]), "last": when(row["last_started"], seconds=False)}
+            {
+                **row,
+                "why": reason(row["rule"]),
+                "tasks": count(row["tasks"]),
+                "last": when(row["last_started"], seconds=False),
+            }
             for row in rows
         ],
         {
-            "rule": "Rule",
+            "why": "Why",
             "service": "Service",
             "tasks": "Tasks",
             "last": "Last",

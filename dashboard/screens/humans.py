@@ -36,6 +36,7 @@ DECISIONS = ("approved", "edited", "rejected", "answered", "took over", "open")
 def show(reader: Answers) -> None:
     """Draw the page."""
     scope = scope_filters(reader)
+    reader.ahead("humans_totals", "humans_daily", "humans_waits", "humans_by", "humans_labels", **scope)
     totals = reader.row("humans_totals", **scope)
     if totals is None or totals["interventions"] == 0:
         st.info("No human took part in any task of this time, as far as the traces tell.")

@@ -30,6 +30,7 @@ from dashboard.format import (
     words,
 )
 from dashboard.incident_words import STATE_WORDS, finding_detail, incident_title
+from dashboard.verdict import reason
 from incidents import evidence, timeline
 from incidents.bundle import Choice, ExportError, check_folder, export
 from incidents.targets import TARGETS
@@ -236,7 +237,7 @@ def _story(reader: Answers, row: Row) -> None:
         st.caption("The spans of this incident are past retention; what was counted stays.")
         return
     for finding in told.own_findings:
-        st.text(f"{one_line(finding_detail(finding['detail']))} (rule {one_line(finding['rule'], 80)})")
+        st.text(f"{one_line(finding_detail(finding['detail']))}\n{reason(finding['rule'])}")
     table(
         [
             {
@@ -285,6 +286,7 @@ def _tasks(reader: Answers, row: Row) -> None:
                 "outcome": words(OUTCOME_WORDS, task["outcome"]),
                 "cost": usd(task["cost_usd"]),
                 "detail": finding_detail(task["detail"]),
+                "why": reason(task["rule"]),
             }
             for task in rows
         ],
@@ -294,7 +296,7 @@ def _tasks(reader: Answers, row: Row) -> None:
             "outcome": "Outcome",
             "app_version": "Version",
             "detail": "Finding",
-            "rule": "Rule",
+            "why": "Why",
             "evidence": "Evidence (span ids)",
         },
         key="tasks",
@@ -343,8 +345,8 @@ def _export(reader: Answers, row: Row) -> None:
         st.warning("The case cannot be made:")
         st.text(str(error))
         return
-    for reason in left_out:
-        st.text(f"Left out: {one_line(reason, 500)}")
+    for why in left_out:
+        st.text(f"Left out: {one_line(why, 500)}")
     if not groups:
         return
     st.download_button(

@@ -36,6 +36,8 @@ def show(reader: Answers) -> None:
     """Draw the page."""
     views = reader.views()
     scope = scope_filters(reader)
+    reader.ahead("overview_since_yesterday", **{**scope, "days": 2})
+    reader.ahead("overview_totals", "overview_outcomes", "overview_repeats", "overview_health", **scope)
     _since_yesterday(reader, scope, views)
     if "slo_status" in views:
         _objectives(reader, scope)
@@ -48,7 +50,7 @@ def show(reader: Answers) -> None:
     _health(reader, scope)
 
 
-def _since_yesterday(reader: Answers, scope: Scope, views: set[str]) -> None:
+def _since_yesterday(reader: Answers, scope: Scope, views: frozenset[str]) -> None:
     row = reader.row("overview_since_yesterday", **{**scope, "days": 2})
     if row is None:
         return

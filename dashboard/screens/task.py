@@ -25,7 +25,14 @@ from dashboard.format import (
 )
 from dashboard.incident_words import finding_detail
 from dashboard.timeline import figure, idle_gaps
-from dashboard.verdict import evidence_ids, run_evidence, task_facts, verdict_notes, verdict_sentence
+from dashboard.verdict import (
+    evidence_ids,
+    reason,
+    run_evidence,
+    task_facts,
+    verdict_notes,
+    verdict_sentence,
+)
 
 Row = dict[str, Any]
 
@@ -100,14 +107,19 @@ def _findings(findings: list[Row]) -> None:
     st.subheader("Findings", anchor=False)
     table(
         [
-            {**row, "kind": words({}, row["kind"]), "detail": finding_detail(row["detail"])}
+            {
+                **row,
+                "kind": words({}, row["kind"]),
+                "detail": finding_detail(row["detail"]),
+                "why": reason(row["rule"]),
+            }
             for row in findings
         ],
         {
             "severity": "Severity",
             "kind": "What",
             "detail": "Detail",
-            "rule": "Rule",
+            "why": "Why",
             "evidence": "Evidence (span ids)",
         },
         key="findings",
@@ -183,11 +195,9 @@ def _attempt_detail(row: Row, steps: list[Row]) -> None:
     with st.container(border=True, key="attempt_detail"):
         st.text(f"{one_line(row['tool'])}, span {one_line(row['span_id'])}")
         facts = [
-            ("rule", row["rule"]),
+            *(("why", said) for said in _reasons(row)),
             ("evidence", ", ".join(evidence_ids(row["evidence"])) or None),
-            ("class from", row["class_source"]),
             ("idempotency key", row["idempotency_key"]),
-            ("effect", row["effect"]),
         ]
         st.text("\n".join(f"{label}: {one_line(value)}" for label, value in facts if not missing(value)))
         left, right = st.columns(2)
@@ -195,6 +205,14 @@ def _attempt_detail(row: Row, steps: list[Row]) -> None:
         left.code(_pretty(row["arguments"]), language="json", wrap_lines=True)
         right.caption("Result")
         right.code(_pretty(None if step is None else step["result"]), language="json", wrap_lines=True)
+
+
+def _reasons(row: Row) -> list[str]:
+    """Why an attempt counts as it does, in the order in which it is decided: class, repeat, effect, cause."""
+    rules = [None if missing(row["class_source"]) else f"class.{row['class_source']}", row["rule"]]
+    if not missing(row["duplicate"]):
+        rules += [f"{part}.{row[part]}" for part in ("effect", "cause") if not missing(row[part])]
+    return [reason(rule) for rule in rules if not missing(rule)]
 
 
 def _pretty(text: Any) -> str:
@@ -243,6 +261,8 @@ def _runs(rows: list[Row]) -> None:
                 **row,
                 "number": f"run {position}",
                 "verdict": words({}, row["verdict"]),
+                "why": reason(row["rule"]),
+                "joined": " ".join(reason(rule) for rule in row["joined_by"] or []),
                 "started": when(row["started_at"]),
                 "ended": when(row["ended_at"]),
             }
@@ -254,7 +274,8 @@ def _runs(rows: list[Row]) -> None:
             "agent": "Agent",
             "trigger": "Trigger",
             "verdict": "Verdict",
-            "rule": "Rule",
+            "why": "Why",
+            "joined": "Why the same task",
             "started": "Started",
             "ended": "Ended",
             "evidence": "Evidence (span ids)",

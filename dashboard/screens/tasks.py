@@ -33,6 +33,15 @@ RIGHT_COLUMNS = {
     "Cost": 76,
 }
 
+# Parameter of task_list.sql -> key in the address, label; the keys are those of the other pages.
+_NARROWED = {
+    "services": ("service", "Service"),
+    "agents": ("agent", "Agent"),
+    "task_types": ("type", "Task type"),
+    "environments": ("env", "Environment"),
+    "versions": ("version", "Version"),
+}
+
 
 def show(reader: Answers) -> None:
     """Draw the page."""
@@ -86,51 +95,44 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
     first = _day(choices["first_started"])
     last = _day(choices["last_started"])
     with st.container(border=True, key="filters"):
-        top = st.columns([1.55, 1.15, 1.15, 1.4, 1.4], gap="small", vertical_alignment="bottom")
+        top = st.columns([1.4, *[1.0] * len(_NARROWED)], gap="small", vertical_alignment="bottom")
         days = top[0].date_input(
             "Started (UTC)", value=(), min_value=first, max_value=last, key="day", bind="query-params"
         )
-        agents = top[1].multiselect(
-            "Agent",
-            choices["agents"] or [],
-            key="agent",
-            bind="query-params",
-            placeholder="any",
-            format_func=_option,
-        )
-        types = top[2].multiselect(
-            "Task type", choices["task_types"] or [], key="type", bind="query-params", placeholder="any",
-            format_func=_option,
-        )  # fmt: skip
-        outcomes = top[3].multiselect(
-            "Outcome",
-            choices["outcomes"] or [],
-            key="outcome",
-            bind="query-params",
-            placeholder="any",
-            format_func=lambda outcome: words(OUTCOME_WORDS, outcome),
-        )
-        text = top[4].text_input(
-            "Id contains", key="q", bind="query-params", placeholder="task, trace or conversation id"
-        )
-        with st.container(horizontal=True):
+        narrowed = {
+            parameter: column.multiselect(
+                label,
+                choices[parameter] or [],
+                key=key,
+                bind="query-params",
+                placeholder="any",
+                format_func=str,
+            )
+            for column, (parameter, (key, label)) in zip(top[1:], _NARROWED.items(), strict=True)
+        }
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            narrowed["outcomes"] = st.multiselect(
+                "Outcome", choices["outcomes"] or [], key="outcome", bind="query-params", placeholder="any",
+                format_func=lambda outcome: words(OUTCOME_WORDS, outcome), width=300,
+            )  # fmt: skip
+            text = st.text_input(
+                "Id contains",
+                key="q",
+                bind="query-params",
+                placeholder="task, trace or conversation id",
+                width=300,
+            )
             duplicates = st.checkbox("Has an unprotected duplicate", key="duplicate", bind="query-params")
             interventions = st.checkbox("Has a human intervention", key="human", bind="query-params")
     chosen = [day for day in (days if isinstance(days, (tuple, list)) else [days]) if day is not None]
     return {
         "since": _midnight(chosen[0]) if chosen else None,
         "until": _midnight(chosen[-1] + timedelta(days=1)) if chosen else None,
-        "agents": json.dumps(agents) if agents else None,
-        "task_types": json.dumps(types) if types else None,
-        "outcomes": json.dumps(outcomes) if outcomes else None,
+        **{name: json.dumps(values) if values else None for name, values in narrowed.items()},
         "duplicates": bool(duplicates),
         "interventions": bool(interventions),
         "text": text.strip() or None if text else None,
     }
-
-
-def _option(value: Any) -> str:
-    return str(value)
 
 
 def _day(moment: Any) -> date | None:

@@ -2,29 +2,37 @@
 -- inputs: scope, attempts
 -- parameters: those of scope
 WITH scope AS NOT MATERIALIZED ({scope}),
-tools AS (
+-- Counted by what a row says, so that a million attempts are looked at once and a few dozen rows many times.
+alike AS (
     SELECT
-        a.tool,
-        grouping(a.tool) = 1 AS whole,
-        min_by(a.effect_class, list_position(['write', 'idempotent_write'], a.effect_class))
-            AS effect_class,
-        bool_or(a.class_source = 'guessed') AS guessed,
-        count(*) AS executed,
-        count(a.idempotency_key) AS with_key,
-        count(a.idempotency_key) / count(*) AS key_coverage,
-        count(*) FILTER (a.duplicate = 'unprotected') AS unprotected,
-        count(*) FILTER (a.duplicate = 'unprotected') / count(*) AS unprotected_share,
-        count(*) FILTER (a.duplicate = 'unprotected' AND a.effect = 'proven') AS proven,
-        count(*) FILTER (a.duplicate = 'unprotected' AND a.compensated) AS undone,
-        count(*) FILTER (a.duplicate = 'protected') AS protected,
-        count(*) FILTER (a.duplicate = 'no_op') AS no_op,
-        count(*) FILTER (a.suspected) AS suspected,
-        count(*) FILTER (a.outcome = 'unknown') AS uncertain,
-        count(*) FILTER (a.duplicate = 'unprotected' AND a.idempotency_key IS NOT NULL) AS key_not_honoured
+        a.tool, a.effect_class, a.class_source, a.duplicate, a.effect, a.compensated, a.suspected, a.outcome,
+        a.idempotency_key IS NOT NULL AS keyed,
+        count(*) AS n
     FROM attempts a
     SEMI JOIN scope s USING (task_id)
     WHERE a.action_id IS NOT NULL
-    GROUP BY GROUPING SETS ((a.tool), ())
+    GROUP BY ALL
+),
+tools AS (
+    SELECT
+        tool,
+        grouping(tool) = 1 AS whole,
+        min_by(effect_class, list_position(['write', 'idempotent_write'], effect_class)) AS effect_class,
+        bool_or(class_source = 'guessed') AS guessed,
+        coalesce(sum(n), 0)::BIGINT AS executed,
+        coalesce(sum(n) FILTER (keyed), 0)::BIGINT AS with_key,
+        with_key / nullif(executed, 0) AS key_coverage,
+        coalesce(sum(n) FILTER (duplicate = 'unprotected'), 0)::BIGINT AS unprotected,
+        unprotected / nullif(executed, 0) AS unprotected_share,
+        coalesce(sum(n) FILTER (duplicate = 'unprotected' AND effect = 'proven'), 0)::BIGINT AS proven,
+        coalesce(sum(n) FILTER (duplicate = 'unprotected' AND compensated), 0)::BIGINT AS undone,
+        coalesce(sum(n) FILTER (duplicate = 'protected'), 0)::BIGINT AS protected,
+        coalesce(sum(n) FILTER (duplicate = 'no_op'), 0)::BIGINT AS no_op,
+        coalesce(sum(n) FILTER (suspected), 0)::BIGINT AS suspected,
+        coalesce(sum(n) FILTER (outcome = 'unknown'), 0)::BIGINT AS uncertain,
+        coalesce(sum(n) FILTER (duplicate = 'unprotected' AND keyed), 0)::BIGINT AS key_not_honoured
+    FROM alike
+    GROUP BY GROUPING SETS ((tool), ())
 )
 SELECT
     *,

@@ -6,7 +6,6 @@ SELECT
     c.provider,
     c.model,
     sum(c.calls)::BIGINT AS calls,
-    count(DISTINCT c.task_id) AS tasks,
     sum(c.fresh_tokens)::BIGINT AS fresh_tokens,
     sum(c.cache_read_tokens)::BIGINT AS cache_read_tokens,
     sum(c.cache_write_tokens)::BIGINT AS cache_write_tokens,

@@ -1,5 +1,6 @@
 -- one row per tool whose class nobody stated, the most called first
 -- inputs: attempts
+-- remembered: until the next pass
 SELECT tool, effect_class, count(*) AS calls, max(started_at) AS last_called
 FROM attempts
 WHERE class_source = 'guessed' OR effect_class = 'unknown'

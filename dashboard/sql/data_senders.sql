@@ -1,5 +1,6 @@
 -- one row per service: what its tasks lack
 -- inputs: tasks
+-- remembered: until the next pass
 SELECT
     service,
     count(*) AS tasks,

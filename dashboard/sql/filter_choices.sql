@@ -1,5 +1,6 @@
 -- one row: what the filters of the pages can choose from
 -- inputs: tasks
+-- remembered: until the next pass
 SELECT
     list_sort(list(DISTINCT service) FILTER (service IS NOT NULL)) AS services,
     list_sort(list(DISTINCT agent) FILTER (agent IS NOT NULL)) AS agents,

@@ -4,7 +4,7 @@
 WITH scope AS NOT MATERIALIZED ({scope})
 SELECT date_trunc('day', coalesce(i.requested_at, i.decided_at)) AS day, i.kind, count(*) AS interventions
 FROM interventions i
-SEMI JOIN scope s USING (task_id)
+JOIN scope s USING (task_id)
 WHERE coalesce(i.requested_at, i.decided_at) IS NOT NULL
 GROUP BY ALL
 ORDER BY day, i.kind

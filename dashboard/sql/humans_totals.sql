@@ -3,9 +3,9 @@
 -- parameters: those of scope
 WITH scope AS NOT MATERIALIZED ({scope}),
 moments AS (
-    SELECT i.*, i.decided_at IS NULL AND i.decision IS NULL AS is_open
+    SELECT i.task_id, i.requested_at, i.decision, i.wait_s, i.decided_at IS NULL AND i.decision IS NULL AS is_open
     FROM interventions i
-    SEMI JOIN scope s USING (task_id)
+    JOIN scope s USING (task_id)
 )
 SELECT
     (SELECT count(*) FROM scope) AS tasks,

@@ -15,7 +15,7 @@ moments AS (
             ELSE 6
         END AS place
     FROM interventions i
-    SEMI JOIN scope s USING (task_id)
+    JOIN scope s USING (task_id)
     WHERE i.wait_s IS NOT NULL
 )
 SELECT

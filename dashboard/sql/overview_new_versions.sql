@@ -1,5 +1,6 @@
 -- one row per version of a service that was first seen within the last day
 -- inputs: tasks, pipeline
+-- remembered: until the next pass
 SELECT service, app_version, min(started_at) AS first_seen
 FROM tasks
 WHERE app_version IS NOT NULL

@@ -17,7 +17,7 @@ totals AS (
     FROM repeats
 ),
 newest AS (
-    SELECT attempt_id, agent
+    SELECT attempt_id, started_at, agent
     FROM repeats
     WHERE duplicate = 'unprotected'
     ORDER BY started_at DESC, attempt_id
@@ -27,7 +27,9 @@ told AS (
     SELECT n.agent, a.started_at, a.attempt_id, a.task_id, a.tool, a.cause, a.effect, a.compensated, a.arguments
     FROM attempts a
     JOIN newest n USING (attempt_id)
-    WHERE a.duplicate = 'unprotected'
+    -- Numbers are compared where ids are texts, and row groups of other times are skipped.
+    WHERE a.started_at BETWEEN (SELECT min(started_at) FROM newest) AND (SELECT max(started_at) FROM newest)
+      AND a.duplicate = 'unprotected'
 )
 SELECT t.*, o.*
 FROM totals t

@@ -1,5 +1,6 @@
 -- one row: what unreliability cost in the last seven days, beside the seven before
 -- inputs: waste_weekly
+-- remembered: until the next pass
 SELECT
     waste_usd, cost_usd, tasks, wasteful_tasks, unpriced_tasks,
     waste_usd / nullif(cost_usd, 0) AS waste_share,

@@ -1,5 +1,6 @@
 -- one row per seven days, counted back from the last pass, the newest first
 -- inputs: waste_weekly
+-- remembered: until the next pass
 SELECT
     weeks_ago, week_start, week_end, tasks, wasteful_tasks, unpriced_tasks, cost_usd, useful_usd, waste_usd,
     waste_usd / nullif(cost_usd, 0) AS waste_share,

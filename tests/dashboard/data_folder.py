@@ -74,6 +74,14 @@ REST = [
         evidence VARCHAR)""",
 ]
 
+RULES = {
+    "completed": "task.completed.clean_end",
+    "failed": "task.run.failed.root_error",
+    "waiting_human": "task.waiting.run.paused.call_left_open",
+    "lost": "task.lost.no_terminal_run",
+    "unknown": "task.unknown.no_answer",
+}
+
 
 @dataclass(frozen=True)
 class Words:
@@ -170,7 +178,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
             "active_s": 14.2,
             "human_wait_s": 700.0 if duplicate else 0.0,
             "revision": "1",
-            "rule": "stated_outcome",
+            "rule": RULES[outcome],
             "evidence": [f"{number * 100 + 1:016x}"],
         },
     )
@@ -211,7 +219,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                 "kind": "duplicate_action",
                 "detail": text.detail,
                 "severity": "high",
-                "rule": "equal_arguments",
+                "rule": "duplicate.same_arguments",
                 "evidence": [f"{number + 1:016x}"],
                 "found_at": began,
             },
@@ -229,7 +237,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                 "trigger": trigger,
                 "started_at": start,
                 "ended_at": end,
-                "rule": "root_ended",
+                "rule": "run.paused.call_left_open" if verdict == "paused" else "run.ended",
                 "evidence": [f"{number + 1:016x}"],
             },
         )
@@ -272,7 +280,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                         "action_id": f"{task_id}-x",
                         "tool": text.tool,
                         "effect_class": "write",
-                        "class_source": "configuration",
+                        "class_source": "configured",
                         "arguments": text.arguments,
                         "outcome": "ok" if second or not duplicate else "unknown",
                         "disposition": "executed",
@@ -282,7 +290,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                         "effect": "possible" if second else None,
                         "compensated": False if second else None,
                         "suspected": False,
-                        "rule": "equal_arguments" if second else "first_attempt",
+                        "rule": "duplicate.same_arguments" if second else None,
                         "evidence": [span_id],
                     },
                 )

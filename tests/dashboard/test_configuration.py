@@ -29,9 +29,7 @@ def test_the_command_hands_the_named_file_to_the_pages(
 ) -> None:
     (tmp_path / "other.yaml").write_text("tools:\n  pay: {effect: write}\n", encoding="utf-8")
     started: list[dict[str, str]] = []
-    monkeypatch.setattr(
-        command.os, "execve", lambda _file, _arguments, environment: started.append(environment)
-    )
+    monkeypatch.setattr("os.execve", lambda _file, _arguments, environment: started.append(environment))
     monkeypatch.setattr(command, "require_free_port", lambda *_: None)
     monkeypatch.chdir(tmp_path)
     result = run("dashboard", "--data", "data", "--config", "other.yaml", "--port", 8777)

@@ -48,19 +48,6 @@ def test_an_empty_folder_says_how_to_point_an_exporter_here(
     assert "agent-slo demo" in said
 
 
-PAGES: dict[str, dict[str, str]] = {
-    "screens/overview.py": {},
-    "screens/incidents.py": {"id": "inc-feed"},
-    "screens/actions.py": {},
-    "screens/humans.py": {},
-    "screens/cost.py": {},
-    "screens/data.py": {},
-    "screens/objective.py": {"slo": "duplicate-action"},
-    "screens/tasks.py": {},
-    "screens/task.py": {"id": "task-0000"},
-}
-
-
 @pytest.mark.parametrize("page", list(PAGES))
 def test_derived_tables_without_tasks_are_empty_too(open_page: OpenPage, tmp_path: Path, page: str) -> None:
     said = texts(open_page(write_folder(tmp_path / "data", tasks=0), page))
@@ -169,6 +156,8 @@ def test_tasks_are_narrowed_by_the_address(open_page: OpenPage, tmp_path: Path) 
         "task-0010", "task-0005", "task-0000",
     ]  # fmt: skip
     assert list(open_page(data, "screens/tasks.py", q="CONV-7").dataframe[0].value["Task"]) == ["task-0007"]
+    assert len(open_page(data, "screens/tasks.py", version="1.1").dataframe[0].value) == 6
+    assert len(open_page(data, "screens/tasks.py", env="production", service="shop").dataframe[0].value) == 12
     day = open_page(data, "screens/tasks.py", day=["2026-11-21", "2026-11-21"])
     assert len(day.dataframe[0].value) == 7
 
@@ -190,8 +179,12 @@ def test_unknown_values_read_as_a_dash(open_page: OpenPage, tmp_path: Path) -> N
 def test_task_tells_the_verdict_with_rule_and_evidence(open_page: OpenPage, tmp_path: Path) -> None:
     test = open_page(write_folder(tmp_path / "data", tasks=6), "screens/task.py", id="task-0005")
     said = texts(test)
-    assert "Outcome: lost, inferred from the trace (rule stated_outcome); see span 00000000000001f5." in said
-    assert "run 1: paused by rule root_ended; see span 0000000000000006" in said
+    assert (
+        "Outcome: lost, inferred from the trace. No run had come to an end when the deadline passed. "
+        "[task.lost.no_terminal_run] See span 00000000000001f5." in said
+    )
+    assert "run 1: paused. The last model call asked for a tool call" in said
+    assert "[run.paused.call_left_open] See span 0000000000000006." in said
     assert "run 2: ended" in said
     attempts = next(f.value for f in test.dataframe if "Duplicate" in f.value.columns)
     assert list(attempts["Duplicate"]) == ["", "unprotected duplicate"]
