@@ -1,4 +1,8 @@
-"""OTLP over gRPC, with raw bytes: undecodable requests must become INVALID_ARGUMENT, not UNKNOWN."""
+"""OTLP over gRPC, with raw bytes: undecodable requests must become INVALID_ARGUMENT, not UNKNOWN.
+
+A call is taken before its message: who may send and whether there is room is decided while the message still waits at
+its sender, held back by HTTP/2 flow control. So no number of calls can fill the memory.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,8 @@ _SERVICES: dict[str, Signal | None] = {
 # usual deadline of 10 s.
 _WAIT_SECONDS = 7.0
 _RETRY_SECONDS = 1
+# A message that has begun must end, or its place goes to another. Many exporters give up after 10 s anyway.
+_MESSAGE_SECONDS = 15.0
 
 
 class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -33,11 +39,17 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
         self.counters = intake.counters
         self.access = settings.access()
         self.closing = False
+        # How large a message is shows only when it is there, so each one being read counts as the largest allowed:
+        # together at most one more queue full.
+        self._reading = asyncio.Semaphore(max(4, min(64, settings.queue_bytes // settings.max_request_bytes)))
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", settings.max_request_bytes),
                 ("grpc.so_reuseport", 0),
+                # What a call may send before it is read: 64 KiB, and no guesses of the bandwidth that raise it.
+                ("grpc.http2.bdp_probe", 0),
+                ("grpc.max_concurrent_streams", 256),
                 # Clients ping every 10-30 s; by default that is answered with GOAWAY too_many_pings.
                 ("grpc.keepalive_permit_without_calls", 1),
                 ("grpc.http2.min_ping_interval_without_data_ms", 1000),
@@ -71,15 +83,16 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
         """The handler of a method, None for unknown ones (UNIMPLEMENTED)."""
         if details.method not in _SERVICES:
             return None
-        return grpc.unary_unary_rpc_method_handler(self._handler(_SERVICES[details.method]))
+        # On the wire the same as one with a single message, but it is read when the handler asks for it.
+        return grpc.stream_unary_rpc_method_handler(self._handler(_SERVICES[details.method]))
 
-    def _handler(self, signal: Signal | None) -> Callable[[bytes, Any], Awaitable[bytes]]:
-        async def export(body: bytes, context: Any) -> bytes:
-            return await self._export(signal, body, context)
+    def _handler(self, signal: Signal | None) -> Callable[[Any, Any], Awaitable[bytes]]:
+        async def export(_messages: Any, context: Any) -> bytes:
+            return await self._export(signal, context)
 
         return export
 
-    async def _export(self, signal: Signal | None, body: bytes, context: Any) -> bytes:
+    async def _export(self, signal: Signal | None, context: Any) -> bytes:
         label = signal or "metrics"
         if self.access.needed("ingest"):
             given = dict(context.invocation_metadata() or ()).get("authorization", "")
@@ -96,18 +109,20 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
                     grpc.StatusCode.UNAUTHENTICATED,
                     "a bearer token is needed: send the metadata 'authorization: Bearer TOKEN'",
                 )
-        if signal is None:
-            self.counters.add("dropped_metrics")
-            self._count(label, "OK")
-            return b""
+        deadline = self._deadline(context)
         budget = self.intake.budget
-        if not await self._room(len(body), context):
-            self.counters.add("refused", reason="queue")
-            await self._unavailable(label, "the collector is behind: send again", context)
+        if not await self._wait(budget.enter, deadline):
+            await self._behind(label, context)
+        held = 0
         try:
+            body, held = await self._message(label, context, deadline)
+            if signal is None:
+                self.counters.add("dropped_metrics")
+                self._count(label, "OK")
+                return b""
             outcome = await self.intake.submit(signal, "protobuf", body)
         finally:
-            budget.give(len(body))
+            budget.give(held)
             budget.leave()
         if outcome.kind in ("bad", "failed"):
             self._count(label, "INVALID_ARGUMENT")
@@ -118,21 +133,53 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._count(label, "OK")
         return answers.success(label, "protobuf", outcome.rejected)
 
-    async def _room(self, size: int, context: Any) -> bool:
-        """Wait inside the caller's deadline for a place in the queue."""
-        budget = self.intake.budget
+    async def _message(self, label: str, context: Any, deadline: float) -> tuple[bytes, int]:
+        """The call's message and the bytes taken from the budget for it."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._reading.acquire()
+        except TimeoutError:
+            await self._behind(label, context)
+        try:
+            try:
+                async with asyncio.timeout(_MESSAGE_SECONDS):
+                    body = await context.read()
+            except TimeoutError:
+                self._count(label, "DEADLINE_EXCEEDED")
+                await context.abort(
+                    grpc.StatusCode.DEADLINE_EXCEEDED,
+                    f"the message was not complete after {_MESSAGE_SECONDS:.0f} s",
+                )
+            if body is grpc.aio.EOF:
+                self._count(label, "INVALID_ARGUMENT")
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call came without a message")
+            size = len(body)
+            if not await self._wait(lambda: self.intake.budget.take(size), max(deadline, loop.time())):
+                await self._behind(label, context)
+            return body, size
+        finally:
+            self._reading.release()
+
+    def _deadline(self, context: Any) -> float:
+        """Time of the event loop until which this caller may be let wait."""
         remaining = context.time_remaining()
         wait = _WAIT_SECONDS if remaining is None else min(_WAIT_SECONDS, remaining - 1.0)
-        deadline = asyncio.get_running_loop().time() + wait
+        return asyncio.get_running_loop().time() + wait
+
+    async def _wait(self, admit: Callable[[], bool], deadline: float) -> bool:
+        """Whether there was room before the deadline."""
         while not self.closing:
-            if budget.enter():
-                if budget.take(size):
-                    return True
-                budget.leave()
+            if admit():
+                return True
             if asyncio.get_running_loop().time() >= deadline:
                 return False
             await asyncio.sleep(0.05)
         return False
+
+    async def _behind(self, label: str, context: Any) -> None:
+        self.counters.add("refused", reason="queue")
+        await self._unavailable(label, "the collector is behind: send again", context)
 
     async def _unavailable(self, label: str, message: str, context: Any) -> None:
         self._count(label, "UNAVAILABLE")

@@ -121,6 +121,76 @@ def test_a_full_queue_waits_then_is_unavailable_with_retry_info(
     assert rows(collector, "SELECT count(*) AS n FROM spans") == [{"n": 2}]
 
 
+def test_a_stranger_is_refused_before_the_message_is_read(start_collector: StartCollector) -> None:
+    collector = start_collector(grpc="127.0.0.1:0", token="s3cret")
+    with grpc.insecure_channel(str(collector.grpc)) as channel:
+        unfinished = threading.Event()
+
+        def messages() -> Iterator[bytes]:
+            unfinished.wait(30)
+            yield from ()
+
+        error = channel.stream_unary(TRACES).future(messages(), timeout=20).exception()
+        unfinished.set()
+        assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_a_message_that_does_not_come_gives_its_place_to_others(
+    start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otlp_grpc, "_MESSAGE_SECONDS", 0.5)
+    # room for four messages to be read at once
+    collector = start_collector(grpc="127.0.0.1:0", queue_bytes=1 << 20, max_request_bytes=1 << 20)
+    with grpc.insecure_channel(str(collector.grpc)) as channel:
+        silent = threading.Event()
+
+        def messages() -> Iterator[bytes]:
+            silent.wait(30)
+            yield from ()
+
+        waiting = [channel.stream_unary(TRACES).future(messages(), timeout=25) for _ in range(12)]
+        assert export(channel, body()) == b""
+        codes = {call.exception().code() for call in waiting}
+        silent.set()
+        assert codes == {grpc.StatusCode.DEADLINE_EXCEEDED}
+        nothing = channel.stream_unary(TRACES)
+        with pytest.raises(grpc.RpcError) as raised:
+            nothing(iter(()), timeout=20)
+        assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert collector.counters.value("requests", answer="DEADLINE_EXCEEDED") == 12
+    deadline = time.monotonic() + 20
+    gauges = ("agent_slo_collector_queue_requests 0\n", "agent_slo_collector_queue_bytes 0\n")
+    while not all(gauge in collector.counters.prometheus() for gauge in gauges):
+        assert time.monotonic() < deadline, "a place was not given back"
+        time.sleep(0.02)
+
+
+def test_messages_that_wait_together_are_bounded_in_bytes(
+    start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otlp_grpc, "_WAIT_SECONDS", 1.0)
+    content = trace_request(span("op", {"text": "x" * 400_000})).SerializeToString()
+    collector = start_collector(grpc="127.0.0.1:0", queue_bytes=1_000_000, max_request_bytes=1_000_000)
+    go = threading.Event()
+    append = collector.store.append
+    monkeypatch.setattr(collector.store, "append", lambda batch: (go.wait(60), append(batch))[1])
+    with grpc.insecure_channel(str(collector.grpc)) as channel:
+        calls = [channel.unary_unary(TRACES).future(content, timeout=60) for _ in range(12)]
+        refused_ones = []
+        deadline = time.monotonic() + 50
+        while len(refused_ones) < 10 and time.monotonic() < deadline:
+            refused_ones = [c for c in calls if c.done()]
+            time.sleep(0.05)
+        codes = [c.exception().code() for c in refused_ones]
+        assert codes == [grpc.StatusCode.UNAVAILABLE] * 10
+        go.set()
+        taken = [c for c in calls if c not in refused_ones]
+        assert [c.result() for c in taken] == [b"", b""]
+    # what was refused left nothing
+    assert rows(collector, "SELECT count(*) AS n FROM spans") == [{"n": 2}]
+    assert collector.counters.value("refused", reason="queue") == 10
+
+
 def test_http_at_the_grpc_port_does_no_harm(grpc_collector: Collector, channel: grpc.Channel) -> None:
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"http://{grpc_collector.grpc}/", trust_env=False, timeout=5)
