@@ -19,8 +19,9 @@ from pydantic_core import ErrorDetails
 from agent_slo.errors import CommandError
 from collector.redaction.policy import Policy
 from metrics.alerts.settings import AlertSettings
+from metrics.bounded_yaml import TooMuch, check_node, check_size, too_deep
 from metrics.prices import PriceOverride
-from metrics.settings import MetricsSettings, Section
+from metrics.settings import MOST_COUNT, MetricsSettings, Section
 
 CONFIG_NAME = "agent-slo.yaml"
 
@@ -85,20 +86,20 @@ class CollectorConfig(Section):
     redaction_key_file: Path | None = None
     max_request_bytes: Size | None = None
     queue_bytes: Size | None = None
-    queue_requests: int | None = Field(default=None, ge=1)
-    rotate_spans: int | None = Field(default=None, ge=1)
+    queue_requests: int | None = Field(default=None, ge=1, le=MOST_COUNT)
+    rotate_spans: int | None = Field(default=None, ge=1, le=MOST_COUNT)
     memory_limit: str | None = None
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=1024)
 
 
 class StorageConfig(Section):
     """How long things are kept. Without any of these, for ever."""
 
-    keep_days: int | None = Field(default=None, ge=1)
+    keep_days: int | None = Field(default=None, ge=1, le=36_500)
     """Days after which raw spans go, with the steps and attempts made of them."""
     keep_gb: float | None = Field(default=None, gt=0)
     """Size of all span files, in 10^9 bytes, above which the oldest go."""
-    tasks_days: int | None = Field(default=None, ge=1)
+    tasks_days: int | None = Field(default=None, ge=1, le=36_500)
     """Days after which tasks, verdicts and SLI events go too; only of tasks whose spans are gone."""
 
 
@@ -181,7 +182,10 @@ def load_config(explicit: Path | None, data: Path) -> LoadedConfig:
     if path is None:
         return LoadedConfig(Config(), None)
     try:
+        check_size(path.stat().st_size)
         text = path.read_text(encoding="utf-8")
+    except TooMuch as error:
+        raise CommandError(f"{path}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: cannot be read: {error}") from error
     return LoadedConfig(parse_config(text, path), path)
@@ -191,11 +195,19 @@ def parse_config(text: str, path: Path) -> Config:
     """Validate the text of a configuration file; `path` only names it in errors."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+        check_node(root)
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
-        raise CommandError(f"{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from error
+        said = str(getattr(error, "problem", None) or error).splitlines()[0]
+        raise CommandError(f"{where}: not valid YAML: {said}") from error
+    except (TooMuch, RecursionError) as error:
+        refused = error if isinstance(error, TooMuch) else too_deep()
+        where = f"{path}:{refused.line}" if refused.line else str(path)
+        raise CommandError(f"{where}: {refused}") from error
+    except ValueError as error:  # a number or a date that is none, as 2026-13-01
+        raise CommandError(f"{path}: not valid YAML: {error}") from error
     if values is None:
         return Config()
     if not isinstance(values, dict):

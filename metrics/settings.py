@@ -7,10 +7,11 @@ them from the `settings_*` tables that `metrics.deriver` fills.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -25,6 +26,8 @@ from metrics.conventions import Role
 ToolEffect = Literal["read", "write", "idempotent_write", "escalate", "control"]
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d|w))")
+_MOST_SECONDS = 36_500 * 86_400.0
+"""Above it, sums of times leave what a timestamp can hold."""
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -41,11 +44,18 @@ def parse_duration(value: Any) -> timedelta:
         text = str(value).strip().lower()
         parts = _DURATION.findall(text)
         if not parts or "".join(n + u for n, u in parts) != text:
-            raise ValueError(f"{value!r} is no duration; write for example 30s, 10m, 1h30m or 7d")
+            raise ValueError(f"{_shown(value)} is no duration; write for example 30s, 10m, 1h30m or 7d")
         seconds = sum(float(n) * _UNIT_SECONDS[u] for n, u in parts)
-    if seconds <= 0:
-        raise ValueError(f"{value!r} is no duration: it must be longer than zero")
+    if not seconds > 0:
+        raise ValueError(f"{_shown(value)} is no duration: it must be longer than zero")
+    if seconds > _MOST_SECONDS:
+        raise ValueError(f"{_shown(value)} is too long: write at most 100 years (36500d)")
     return timedelta(seconds=seconds)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 Duration = Annotated[
@@ -55,16 +65,31 @@ Duration = Annotated[
 ]
 
 
+MOST_COUNT = 1_000_000_000
+"""Largest number that counts something; the tables that SQL reads hold 32 bits."""
+
+
+def _utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    except OverflowError:
+        raise ValueError(f"{value} is no time in UTC") from None
+
+
+Moment = Annotated[datetime, AfterValidator(_utc)]
+"""A time with a zone (UTC when it says none); the model holds naive UTC."""
+
+
 class Section(BaseModel):
     """A section of the configuration file: unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class RetryPolicy(Section):
     """What a tool's callers may do after a failed call."""
 
-    max_attempts: int | None = Field(default=None, ge=1)
+    max_attempts: int | None = Field(default=None, ge=1, le=MOST_COUNT)
 
 
 class ToolRule(Section):
@@ -133,10 +158,16 @@ class Exclusions(Section):
 class MaintenanceWindow(Section):
     """A window whose tasks are excluded from rates (never from duplicates, lost tasks and uncertain outcomes)."""
 
-    start: datetime
-    end: datetime
+    start: Moment
+    end: Moment
     agent: str = "*"
     reason: str = "maintenance"
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.end <= self.start:
+            raise ValueError("it ends before it starts; mend start or end")
+        return self
 
 
 class ApprovalPolicy(Section):
@@ -174,9 +205,9 @@ class Policies(Section):
 class RetryLimits(Section):
     """What a chain of retries may look like."""
 
-    max_attempts: int = Field(default=10, ge=1)
+    max_attempts: int = Field(default=10, ge=1, le=MOST_COUNT)
     backoff_factor: float = Field(default=0.8, gt=0)
-    synchronised_tasks: int = Field(default=5, ge=2)
+    synchronised_tasks: int = Field(default=5, ge=2, le=MOST_COUNT)
 
 
 class LoopLimits(Section):
@@ -185,8 +216,8 @@ class LoopLimits(Section):
     `equal_calls`: of 1,123 real runs three equal calls flag 31, of which ten were completed; five flag 14.
     """
 
-    equal_calls: int = Field(default=5, ge=2)
-    rounds: int = Field(default=3, ge=2)
+    equal_calls: int = Field(default=5, ge=2, le=MOST_COUNT)
+    rounds: int = Field(default=3, ge=2, le=MOST_COUNT)
     longest_period: int = Field(default=4, ge=2, le=16)
 
 
@@ -197,8 +228,8 @@ class BaselineRule(Section):
     """
 
     days: int = Field(default=14, ge=1, le=90)
-    calls: int = Field(default=100, ge=2)
-    tasks: int = Field(default=20, ge=2)
+    calls: int = Field(default=100, ge=2, le=MOST_COUNT)
+    tasks: int = Field(default=20, ge=2, le=MOST_COUNT)
 
 
 class Detectors(Section):
@@ -213,7 +244,7 @@ class Detectors(Section):
     retry: RetryLimits = RetryLimits()
     loop: LoopLimits = LoopLimits()
     settle_within: Duration = timedelta(hours=24)
-    dead_letter_after: int = Field(default=3, ge=2)
+    dead_letter_after: int = Field(default=3, ge=2, le=MOST_COUNT)
     hung_multiple: float = Field(default=10, gt=1)
     hung_floor: Duration = timedelta(seconds=10)
     runaway_multiple: float = Field(default=10, gt=1)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from metrics.settings import Duration, Section
+from metrics.settings import MOST_COUNT, Duration, Moment, Section
 
 Severity = Literal["page", "ticket"]
 
@@ -163,8 +163,8 @@ class NoData(Section):
 class Silence(Section):
     """Matching alerts are not told between `start` and `end`."""
 
-    start: datetime
-    end: datetime
+    start: Moment
+    end: Moment
     slo: str = "*"
     agent: str = "*"
     severity: str = "*"
@@ -192,7 +192,7 @@ class AlertSettings(Section):
     """A ticket when cost or latency of an agent has drifted."""
     pending: Duration | None = None
     """How long a burn condition must hold before it alerts, where the objective's file says nothing."""
-    resolve_events: int = Field(default=3, ge=1)
+    resolve_events: int = Field(default=3, ge=1, le=MOST_COUNT)
     """Events the short window must hold before a burn alert may end."""
     give_up: Duration = timedelta(hours=24)
     """How long a target that does not answer is tried before a message is put to the dead letters."""

@@ -13,9 +13,8 @@ from typing import Any
 
 import yaml
 
+from metrics.bounded_yaml import TooMuch, check_node, check_size, too_deep
 from metrics.openslo.errors import OpenSLOError
-
-_MAX_NODES = 100_000
 
 
 class _Loader(yaml.SafeLoader):
@@ -62,13 +61,8 @@ class Document:
         return int(node.start_mark.line) + 1
 
 
-def _check(node: yaml.Node, file: str, seen: list[int]) -> None:
-    """Refuse duplicate keys, and aliases that blow a small file up into a huge one."""
-    seen[0] += 1
-    if seen[0] > _MAX_NODES:
-        raise OpenSLOError(
-            "too many values (or aliases that multiply them)", file=file, remedy="split the file"
-        )
+def _check_keys(node: yaml.Node, file: str) -> None:
+    """Refuse keys written twice."""
     if isinstance(node, yaml.MappingNode):
         keys: set[str] = set()
         for key, value in node.value:
@@ -81,10 +75,10 @@ def _check(node: yaml.Node, file: str, seen: list[int]) -> None:
                     line=int(key.start_mark.line) + 1,
                 )
             keys.add(name)
-            _check(value, file, seen)
+            _check_keys(value, file)
     elif isinstance(node, yaml.SequenceNode):
         for value in node.value:
-            _check(value, file, seen)
+            _check_keys(value, file)
 
 
 def documents(text: str, file: str) -> Iterator[Document]:
@@ -93,12 +87,14 @@ def documents(text: str, file: str) -> Iterator[Document]:
     source = text.replace("\t", " ") if text.lstrip()[:1] in ("{", "[") else text
     loader: _Loader | None = None
     try:
+        check_size(len(source))
         loader = _Loader(source)
         while loader.check_node():
             node = loader.get_node()
             if node is None:
                 continue
-            _check(node, file, [0])
+            check_node(node)
+            _check_keys(node, file)
             if isinstance(node, yaml.SequenceNode):
                 for item in node.value:
                     yield Document(loader.construct_document(item), item)
@@ -112,7 +108,10 @@ def documents(text: str, file: str) -> Iterator[Document]:
             remedy="check the indentation and quotes there",
             line=mark.line + 1 if mark else None,
         ) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (TooMuch, RecursionError) as error:
+        refused = error if isinstance(error, TooMuch) else too_deep()
+        raise OpenSLOError(refused.problem, file=file, remedy=refused.remedy, line=refused.line) from None
+    except (yaml.YAMLError, ValueError) as error:
         raise OpenSLOError(f"not readable as YAML: {error}", file=file, remedy="check the file") from None
     finally:
         if loader is not None:

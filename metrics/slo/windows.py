@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _MONTHS = {"M": 1, "Q": 3, "Y": 12}
+_MOST = {u: 36_500 * 86_400 // s for u, s in _UNIT_SECONDS.items()} | {u: 1200 // m for u, m in _MONTHS.items()}
+"""A hundred years in each unit. Above it, sums of times leave what a timestamp can hold."""
 _DURATION = re.compile(r"([1-9][0-9]*|0)([a-zA-Z])")
 
 
@@ -42,6 +44,9 @@ def parse_duration(text: str, units: str = "smhdw") -> Duration:
         raise ValueError(
             f"{text!r} is no duration; write a whole number and one of {', '.join(units)}, as in 28d"
         )
+    # digits first: int() of ten thousand of them is an error of its own
+    if len(match[1]) > 10 or int(match[1]) > _MOST[match[2]]:
+        raise ValueError("a duration of more than 100 years; write at most 36500d, or 100Y on a calendar")
     return Duration(int(match[1]), match[2])
 
 

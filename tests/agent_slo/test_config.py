@@ -85,6 +85,104 @@ def test_a_fault_names_file_line_and_remedy(text: str, line: str) -> None:
     assert line in str(caught.value)
 
 
+def doubling(levels: int, one: str) -> str:
+    """A few lines that are ten to the power of `levels` values once their aliases are written out."""
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{i}: &a{i} {one.format(', '.join([f'*a{i - 1}'] * 10))}" for i in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (doubling(12, "[{}]"), "too many values (or aliases that multiply them); split the file"),
+        (doubling(12, "{{<<: [{}]}}"), "too many values (or aliases that multiply them); split the file"),
+        (
+            "a: " + "[" * 50_000 + "]" * 50_000,
+            "nested deeper than 100, or an alias that holds itself; flatten it",
+        ),
+        ("{a: " * 150 + "1" + "}" * 150, "nested deeper than 100, or an alias that holds itself; flatten it"),
+        ("a: &a [*a]", "nested deeper than 100, or an alias that holds itself; flatten it"),
+        ("a: \0", "not valid YAML: unacceptable character #x0000"),
+        ("a: 2026-13-45", "not valid YAML: month must be in 1..12"),
+        ("dashboard: {port: " + "9" * 5000 + "}", "not valid YAML: Exceeds the limit"),
+        ("1: 2", "keys should be strings"),
+    ],
+    ids=[
+        "aliases",
+        "merge keys",
+        "deep list",
+        "deep mapping",
+        "circle",
+        "nul",
+        "no date",
+        "no number",
+        "no text",
+    ],
+)
+def test_what_would_break_a_reader_is_one_clear_line(text: str, line: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse_config(text, FILE)
+    assert line in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert str(caught.value).startswith("agent-slo.yaml:")
+
+
+def test_aliases_that_repeat_a_little_are_fine() -> None:
+    config = parse_config("tools:\n  a: &pay {effect: write, timeout: 30s}\n  b: *pay\n", FILE)
+    assert config.tools["a"] == config.tools["b"]
+
+
+def test_a_file_of_megabytes_is_not_even_read(tmp_path: Path) -> None:
+    (tmp_path / "agent-slo.yaml").write_text("# " + "x" * (1 << 20) + "\n")
+    with pytest.raises(CommandError, match="larger than 1024 KiB; split the file"):
+        load_config(None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "tasks: {default: {deadline: 9999999999999d}}",
+            "tasks.default.deadline: '9999999999999d' is too long",
+        ),
+        ("tasks: {default: {deadline: .inf}}", "tasks.default.deadline: inf is too long"),
+        ("tasks: {default: {deadline: .nan}}", "tasks.default.deadline: nan is no duration"),
+        ("tasks: {default: {deadline: 'x9'}}", "tasks.default.deadline: 'x9' is no duration"),
+        (
+            "tools: {a: {retry: {max_attempts: 99999999999999999999}}}",
+            "tools.a.retry.max_attempts: input should be",
+        ),
+        (
+            "detectors: {dead_letter_after: 99999999999999999999}",
+            "detectors.dead_letter_after: input should be",
+        ),
+        ("detectors: {hung_multiple: .inf}", "detectors.hung_multiple: input should be a finite number"),
+        (
+            "storage: {keep_days: 99999999999}",
+            "storage.keep_days: input should be less than or equal to 36500",
+        ),
+        (
+            "maintenance: [{start: 2026-01-02T00:00Z, end: 2026-01-01}]",
+            "maintenance.0: it ends before it starts; mend start or end",
+        ),
+        (
+            "maintenance: [{start: 0001-01-01T00:00:00+14:00, end: 2026-01-01}]",
+            "maintenance.0.start: 0001-01-01 00:00:00+14:00 is no time in UTC",
+        ),
+        (
+            "alerts: {silences: [{start: 2026-01-02T00:00Z, end: 2026-01-01, reason: x}]}",
+            "alerts.silences.0: it ends before it starts",
+        ),
+    ],
+)
+def test_numbers_and_times_out_of_all_bounds_are_one_clear_line(text: str, line: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse_config(text, FILE)
+    assert f"agent-slo.yaml:1: {line}" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
 def test_all_faults_are_named_at_once() -> None:
     with pytest.raises(CommandError) as caught:
         parse_config("tols: {}\ntaks: {}\n", FILE)
