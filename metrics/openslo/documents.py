@@ -46,19 +46,30 @@ class Document:
     value: Any
     node: yaml.Node
 
+    def written(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        """`path` in the words of the file."""
+        return path
+
+    def has(self, path: tuple[str | int, ...]) -> bool:
+        """Whether the file has something at this path of its own words."""
+        return self._deepest(path)[1] == len(path)
+
     def line(self, path: tuple[str | int, ...]) -> int:
         """Line (from 1) of the deepest part of `path` that exists."""
+        return int(self._deepest(self.written(path))[0].start_mark.line) + 1
+
+    def _deepest(self, path: tuple[str | int, ...]) -> tuple[yaml.Node, int]:
         node = self.node
-        for step in path:
+        for depth, step in enumerate(path):
             child: yaml.Node | None = None
             if isinstance(node, yaml.MappingNode):
                 child = next((v for k, v in node.value if k.value == step), None)
             elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
                 child = node.value[step]
             if child is None:
-                break
+                return node, depth
             node = child
-        return int(node.start_mark.line) + 1
+        return node, len(path)
 
 
 def _check_keys(node: yaml.Node, file: str) -> None:

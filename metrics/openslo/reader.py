@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from metrics.openslo.documents import Document, documents
 from metrics.openslo.errors import OpenSLOError
 from metrics.openslo.model import API_VERSION, KINDS, AnyObject
+from metrics.openslo.v2alpha import V2ALPHA, translated
 
 _EXTENSIONS = "extensions belong in metadata.annotations (agent-slo/...)"
 
@@ -32,7 +33,7 @@ class Read:
             problem,
             file=self.file,
             object=self.label,
-            path=dotted(path),
+            path=dotted(self.document.written(path)),
             remedy=remedy,
             line=self.document.line(path),
         )
@@ -82,8 +83,26 @@ def _object(document: Document, file: str, strict: bool) -> tuple[Read | None, l
     metadata = value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     label = f"{kind}/{name}" if name else str(kind or "")
-    if version != API_VERSION:
-        remedy = f"only apiVersion: {API_VERSION} is read"
+    warnings: list[OpenSLOError] = []
+    if version == V2ALPHA:
+        document, refused = translated(document)
+        if refused:
+            return None, [
+                OpenSLOError(
+                    r.problem,
+                    file=file,
+                    object=label,
+                    path=dotted(r.path),
+                    remedy=r.remedy,
+                    line=document.line(r.path),
+                )
+                for r in refused
+            ]
+        value = document.value
+        text = f"{V2ALPHA} is not stable: it is read, and written as {API_VERSION}"
+        warnings.append(_warning(text, file, label, ("apiVersion",), document))
+    elif version != API_VERSION:
+        remedy = f"only apiVersion: {API_VERSION} is read, and {V2ALPHA} as far as it is known"
         return None, [
             OpenSLOError(f"apiVersion is {version!r}", file=file, object=label, line=line, remedy=remedy)
         ]
@@ -95,9 +114,8 @@ def _object(document: Document, file: str, strict: bool) -> tuple[Read | None, l
         return None, [
             OpenSLOError(f"unknown kind {kind!r}", file=file, object=label, line=line, remedy=remedy)
         ]
-    warnings: list[OpenSLOError] = []
     if not strict:
-        warnings = [_warning(text, file, label, path, document) for path, text in _mend(value)]
+        warnings += [_warning(text, file, label, path, document) for path, text in _mend(value)]
     for _ in range(1 if strict else 50):
         try:
             return Read(model.model_validate(value), file, document), warnings
@@ -118,7 +136,12 @@ def _warning(
     text: str, file: str, label: str, path: tuple[str | int, ...], document: Document
 ) -> OpenSLOError:
     return OpenSLOError(
-        text, file=file, object=label, path=dotted(path), line=document.line(path), is_warning=True
+        text,
+        file=file,
+        object=label,
+        path=dotted(document.written(path)),
+        line=document.line(path),
+        is_warning=True,
     )
 
 
@@ -185,7 +208,12 @@ def _explain(
         if path[-1:] == ("target",):
             remedy = "a target is a share below 1, as in 0.95 (targetPercent: 95 says the same)"
     return OpenSLOError(
-        problem, file=file, object=label, path=dotted(path), remedy=remedy, line=document.line(path)
+        problem,
+        file=file,
+        object=label,
+        path=dotted(document.written(path)),
+        remedy=remedy,
+        line=document.line(path),
     )
 
 
