@@ -200,7 +200,10 @@ def _explain(
     elif kind == "string_type":
         problem, remedy = f"{given!r} is not text", "put it in quotes"
     elif kind in ("too_short", "too_long"):
-        problem, remedy = f"has {len(given or [])} entries", str(detail["msg"]).split("should have ")[-1]
+        limits: dict[str, Any] = detail.get("ctx", {})
+        least, most = limits.get("min_length"), limits.get("max_length")
+        problem = f"has {len(given or [])} entries"
+        remedy = f"write at least {least}" if kind == "too_short" else f"keep {most}"
     elif kind == "literal_error":
         problem, remedy = f"{given!r} is not allowed", f"use {detail['ctx']['expected']}"
     elif kind in ("less_than", "greater_than", "greater_than_equal", "less_than_equal"):
