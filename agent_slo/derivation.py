@@ -55,6 +55,8 @@ class Derivation:
         self._retention = Retention(config.storage, self.evaluation.lock)
         self._failures = 0
         self._derived_seq = 0
+        self.redelivered = 0
+        """Spans and log records that came again since the folder was made, as far as they are derived."""
 
     def lag(self, last_seq: int) -> int:
         """Rows up to `last_seq` that are not derived yet."""
@@ -92,6 +94,8 @@ class Derivation:
             report = deriver.run(now())
             self._failures = 0
             self._derived_seq = report.derived_seq
+            if report.traces or evaluated is None:
+                self.redelivered = deriver.redelivered()
             changed = changed or report.traces > 0
             behind = report.spans > 0 and report.derived_seq < seen
             age = STATUS_SECONDS if evaluated is None else began - evaluated

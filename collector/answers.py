@@ -17,15 +17,19 @@ PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 CONTENT_TYPE: dict[Encoding, str] = {"protobuf": PROTOBUF, "json": JSON}
 
+# Of a message to a sender; the specification allows an answer 4 MiB.
+_MOST_WORDS = 4000
 # HTTP status -> google.rpc.Code
 _CODE = {400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 408: 4, 413: 8, 415: 3, 421: 7, 431: 8, 500: 13, 503: 14}
 
 
 def success(signal: str, encoding: Encoding, rejected: Rejected | None) -> bytes:
-    """The export response; partial_success is set only when something was left out."""
-    if rejected is None or not rejected.number:
+    """The export response. partial_success is set when something was left out, or changed: then with 0 rejected."""
+    message = rejected.message() if rejected is not None else ""
+    if rejected is None or not message:
         return b"{}" if encoding == "json" else b""
-    message = f"not stored: {rejected}"
+    if len(message) > _MOST_WORDS:
+        message = message[:_MOST_WORDS] + "..."
     if encoding == "json":
         key = "rejectedLogRecords" if signal == "logs" else "rejectedSpans"
         return orjson.dumps({"partialSuccess": {key: str(rejected.number), "errorMessage": message}})

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+
+from collector.policy import REPAIRS
 
 SPAN_SCHEMA = pa.schema(
     [
@@ -72,12 +75,19 @@ class Batch:
 
 @dataclass
 class Rejected:
-    """Items of one request that were not taken: reason -> how many."""
+    """What one request is told: items that were not taken, by reason, and repairs of those that were, by flag."""
 
     reasons: dict[str, int] = field(default_factory=dict)
+    repairs: dict[str, int] = field(default_factory=dict)
 
     def add(self, reason: str, number: int = 1) -> None:
         self.reasons[reason] = self.reasons.get(reason, 0) + number
+
+    def repaired(self, flags: Iterable[str]) -> None:
+        """Count the repairs among the flags of one item."""
+        for flag in set(flags):
+            if flag in REPAIRS:
+                self.repairs[flag] = self.repairs.get(flag, 0) + 1
 
     @property
     def number(self) -> int:
@@ -85,6 +95,14 @@ class Rejected:
 
     def __str__(self) -> str:
         return "; ".join(f"{number} x {reason}" for reason, number in self.reasons.items())
+
+    def message(self) -> str:
+        """A line for the sender; empty when everything was taken as it came."""
+        parts = [f"not stored: {self}"] if self.reasons else []
+        if self.repairs:
+            told = (f"{number} x {REPAIRS[flag]} ({flag})" for flag, number in sorted(self.repairs.items()))
+            parts.append("stored with repairs: " + "; ".join(told))
+        return "; ".join(parts)
 
 
 def span_table(rows: list[SpanRow]) -> pa.Table:

@@ -11,6 +11,7 @@ _HELP = {
     "received": "Spans and log records in requests that could be read.",
     "stored": "Spans and log records committed.",
     "rejected": "Spans and log records left out of an accepted request, by reason.",
+    "repaired": "Repairs of stored spans and log records, by what was repaired.",
     "redacted": "Values replaced by a placeholder before they were stored, by type.",
     "requests": "Export requests by transport, signal and answer.",
     "refused": "Requests refused for now (503 or UNAVAILABLE), by reason.",
@@ -28,6 +29,7 @@ class Counters:
         self._buckets = [0] * (len(_COMMIT_BUCKETS) + 1)
         self._commit_sum = 0.0
         self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+        self._read: dict[str, tuple[str, Callable[[], int]]] = {}
         self.extra: list[Callable[[], str]] = []
         """Further Prometheus text, each whole lines with names of its own."""
 
@@ -59,6 +61,10 @@ class Counters:
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         self._gauges[name] = (text, read)
 
+    def counter(self, name: str, text: str, read: Callable[[], int]) -> None:
+        """A counter that somebody else keeps, read when asked."""
+        self._read[name] = (text, read)
+
     def prometheus(self) -> str:
         """Prometheus text exposition, version 0.0.4."""
         with self._lock:
@@ -69,6 +75,9 @@ class Counters:
             lines += [f"# HELP {full} {text}", f"# TYPE {full} counter"]
             found = sorted((labels, v) for (n, labels), v in values.items() if n == name)
             lines += [f"{full}{_labels(labels)} {v}" for labels, v in found] or [f"{full} 0"]
+        for name, (text, count) in self._read.items():
+            full = f"agent_slo_collector_{name}_total"
+            lines += [f"# HELP {full} {text}", f"# TYPE {full} counter", f"{full} {count()}"]
         full = "agent_slo_collector_commit_seconds"
         lines += [f"# HELP {full} Time of one group commit.", f"# TYPE {full} histogram"]
         running = 0

@@ -17,7 +17,7 @@ Encoding = Literal["protobuf", "json"]
 
 @dataclass
 class Decoded:
-    """What one request holds: rows to store, and what had to be left out."""
+    """What one request holds: rows to store, and what had to be left out or repaired."""
 
     batch: Batch
     rejected: Rejected
@@ -33,6 +33,9 @@ def decode(signal: Signal, encoding: Encoding, body: bytes) -> Decoded:
     module = decode_json if encoding == "json" else decode_protobuf
     if signal == "traces":
         rows = module.spans(body, rejected)
+        for row in rows:
+            if row[-1] is not None:
+                rejected.repaired(row[-1].split(","))
         batch = Batch(spans=span_table(rows) if rows else None)
     else:
         records = module.logs(body, rejected)

@@ -138,31 +138,36 @@ def _span(
 
 def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
     """Rows of an ExportLogsServiceRequest in JSON; records that cannot be kept are counted in `rejected`."""
-    request, _ = load(body)
+    request, repaired = load(body)
     rows: list[LogRow] = []
     for resource_logs in _objects(request, "resourceLogs", ""):
-        flags: list[str] = []
-        _, resource_text, service = _resource(resource_logs, flags)
+        resource_flags: list[str] = []
+        _, resource_text, service = _resource(resource_logs, resource_flags)
         for scope_logs in _objects(resource_logs, "scopeLogs", "resourceLogs."):
             scope, _ = _scope(scope_logs)
             for record in _array(scope_logs, "logRecords", "resourceLogs.scopeLogs."):
                 try:
                     if not isinstance(record, dict):
                         raise BadSpan(f"log record is a JSON {_type(record)}, not an object")
-                    rows.append(_log(record, flags, service, scope, resource_text))
+                    flags = list(resource_flags)
+                    row = _log(record, flags, service, scope, resource_text)
                 except BadSpan as e:
                     rejected.add(str(e))
+                    continue
+                if repaired and any(isinstance(v, str) and _REPLACEMENT in v for v in row):
+                    flags.append(policy.INVALID_UTF8)
+                rejected.repaired(flags)
+                rows.append(row)
     return rows
 
 
 def _log(record: dict[str, Any], flags: list[str], service: str | None, scope: str, resource: str) -> LogRow:
-    trace_id, span_id = _hex(record, "traceId"), _hex(record, "spanId")
     body = record.get("body")
     return (
-        trace_id if policy.check_trace_id(trace_id) is None else None,
-        span_id if policy.check_span_id(span_id) is None else None,
-        min(_unsigned(record, "timeUnixNano"), policy.MAX_NS) or None,
-        min(_unsigned(record, "observedTimeUnixNano"), policy.MAX_NS) or None,
+        policy.log_id(_hex(record, "traceId"), 32, flags),
+        policy.log_id(_hex(record, "spanId"), 16, flags),
+        policy.log_time(_unsigned(record, "timeUnixNano"), flags),
+        policy.log_time(_unsigned(record, "observedTimeUnixNano"), flags),
         policy.severity(_text(record, "severityText"), _enum(record, "severityNumber")),
         _text(record, "eventName") or None,
         None if body is None else json_text(_value(body, flags)),

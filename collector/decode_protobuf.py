@@ -85,31 +85,35 @@ def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
 
 
 def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
-    """Rows of an ExportLogsServiceRequest. Raises BadRequest when the bytes are no such request."""
+    """Rows of an ExportLogsServiceRequest; repairs are counted in `rejected`.
+
+    Raises BadRequest when the bytes are no such request.
+    """
     request = ExportLogsServiceRequest()
+    repaired: dict[int, list[str]] = {}
     try:
         request.ParseFromString(body)
     except DecodeError:
-        body, _ = repair(body, "logs")
+        body, repaired = repair(body, "logs")
         try:
             request.ParseFromString(body)
         except DecodeError as e:
             raise BadRequest("the body is not an ExportLogsServiceRequest in protobuf") from e
     rows: list[LogRow] = []
     for resource_logs in request.resource_logs:
-        flags: list[str] = []
-        resource = attributes(resource_logs.resource.attributes, flags)
+        resource_flags: list[str] = []
+        resource = attributes(resource_logs.resource.attributes, resource_flags)
         service = service_name(resource)
         resource_text = json_text(resource)
         for scope_logs in resource_logs.scope_logs:
             for record in scope_logs.log_records:
-                trace_id, span_id = record.trace_id.hex(), record.span_id.hex()
+                flags = [*resource_flags, *repaired.get(len(rows), ())]
                 rows.append(
                     (
-                        trace_id if policy.check_trace_id(trace_id) is None else None,
-                        span_id if policy.check_span_id(span_id) is None else None,
-                        min(record.time_unix_nano, policy.MAX_NS) or None,
-                        min(record.observed_time_unix_nano, policy.MAX_NS) or None,
+                        policy.log_id(record.trace_id.hex(), 32, flags),
+                        policy.log_id(record.span_id.hex(), 16, flags),
+                        policy.log_time(record.time_unix_nano, flags),
+                        policy.log_time(record.observed_time_unix_nano, flags),
                         policy.severity(record.severity_text, record.severity_number),
                         record.event_name or None,
                         json_text(from_any(record.body, flags)) if record.HasField("body") else None,
@@ -119,6 +123,8 @@ def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
                         scope_logs.scope.name,
                     )
                 )
+                if flags:
+                    rejected.repaired(flags)
     return rows
 
 

@@ -145,6 +145,8 @@ class Intake:
             self.counters.add("received", decoded.batch.rows + decoded.rejected.number, signal=item.signal)
             for reason, number in decoded.rejected.reasons.items():
                 self.counters.add("rejected", number, reason=reason)
+            for flag, number in decoded.rejected.repairs.items():
+                self.counters.add("repaired", number, flag=flag)
             waiting.append((i, decoded.rejected))
         batch = Batch(pa.concat_tables(spans) if spans else None, pa.concat_tables(logs) if logs else None)
         failure = self._commit(batch)

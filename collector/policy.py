@@ -25,12 +25,26 @@ DUPLICATE_ATTRIBUTE = "duplicate_attribute"
 UNKNOWN_ENUM = "unknown_enum"
 BAD_PARENT_ID = "bad_parent_id"
 TOO_DEEP = "too_deep"
+BAD_ID = "bad_id"
+"""Of log records, which may stand alone: an id that cannot be used is left out."""
 REMOTE_PARENT = "remote_parent"
 """Nothing wrong: the sender says that the parent is a span of another process (bits 8 and 9 of the span's flags).
 Then a parent that never arrives is no sign of a crash."""
 _REMOTE_KNOWN, _REMOTE = 0x100, 0x200
 DROPPED = ("dropped_attributes", "dropped_events", "dropped_links")
 """Flags that say the sender's own limits cut something off."""
+
+REPAIRS = {
+    END_BEFORE_START: "an end before its start became the start",
+    TIME_OVERFLOW: "a time past 2^63 ns was clamped",
+    INVALID_UTF8: "bytes that are not UTF-8 became U+FFFD",
+    DUPLICATE_ATTRIBUTE: "of a repeated attribute key the last value was kept",
+    UNKNOWN_ENUM: "an unknown kind or status became unspecified or unset",
+    BAD_PARENT_ID: "a parent id that is not 8 bytes was left out",
+    BAD_ID: "an id of a log record that cannot be used was left out",
+    TOO_DEEP: f"a value nested deeper than {MAX_DEPTH} levels was cut",
+}
+"""Flags of what was changed on the way in, in words for the sender. The others name what looks wrong as it came."""
 
 
 class BadRequest(Exception):
@@ -74,6 +88,24 @@ def times(start: int, end: int, flags: list[str]) -> tuple[int, int | None]:
         flags.append(END_BEFORE_START)
         end = start
     return start, end
+
+
+def log_id(text: str, length: int, flags: list[str]) -> str | None:
+    """A log record's trace id (`length` 32) or span id (16) in hex, None when it has none or it cannot be used."""
+    if not text.strip("0"):
+        return None
+    if len(text) == length:
+        return text
+    flags.append(BAD_ID)
+    return None
+
+
+def log_time(time: int, flags: list[str]) -> int | None:
+    """A log record's time in nanoseconds, None when it has none."""
+    if time > MAX_NS:
+        flags.append(TIME_OVERFLOW)
+        return MAX_NS
+    return time or None
 
 
 def kind_name(number: int, flags: list[str]) -> str:

@@ -37,7 +37,7 @@ _MAX_VALUES = min(MAX_DEPTH, 28)
 class _Walk:
     def __init__(self) -> None:
         self.flags: dict[int, list[str]] = {}
-        self.span = -1  # ordinal of the span being walked, in document order
+        self.span = -1  # ordinal of the span or log record being walked, in document order
         self.values = 0
 
     def flag(self, name: str) -> None:
@@ -78,7 +78,7 @@ class _Walk:
     def field(self, data: memoryview, inner: str) -> bytes:
         if inner == "s":
             return self.text(data)
-        if inner == "span":
+        if inner in ("span", "record"):
             self.span += 1
         if inner != "value":
             return self.message(data, inner)
@@ -102,7 +102,7 @@ class _Walk:
 
 
 def repair(body: bytes, kind: str) -> tuple[bytes, dict[int, list[str]]]:
-    """The body with bad text and over-deep values mended, and the flags of each span by its ordinal.
+    """The body with bad text and over-deep values mended, and the flags of each span or log record by its ordinal.
 
     `kind` is "traces" or "logs". Raises BadRequest when the bytes are not protobuf at all.
     """

@@ -91,6 +91,7 @@ class Deriver:
         self._sql = {model.name: filled(model, self._conventions(None)) for model in models()}
         self._rebuilding = False
         self._late = 0
+        self._redelivered = 0
         functions.register(con)
         rules.fill(con, self._settings)
 
@@ -279,6 +280,7 @@ class Deriver:
         except _OF_THE_DATA as error:
             self._park(moment, error)
             return self.run(moment)
+        self._count_redelivered(upto)
         self._keep(moment, upto)
         spans, tasks = self._count("touched_spans"), self._count("tasks")
         if self._count("core._recheck"):
@@ -360,6 +362,10 @@ class Deriver:
         """Return the sequence number up to which every span is derived."""
         return int(self._con.execute("SELECT derived_seq FROM core.pipeline").fetchall()[0][0])
 
+    def redelivered(self) -> int:
+        """Return how many spans and log records came again since the folder was made, as far as they are derived."""
+        return int(self._con.execute("SELECT redelivered FROM core.pipeline").fetchall()[0][0])
+
     def explain(self, name: str, task_id: str, as_of: datetime | None = None) -> duckdb.DuckDBPyRelation:
         """Run the files up to `name` for one task only and return that file's rows. Keeps nothing.
 
@@ -395,10 +401,18 @@ class Deriver:
     def _mark(self, moment: datetime, upto: int) -> None:
         self._con.execute(
             "UPDATE core.pipeline SET derived_seq = ?, as_of = ?, last_pass_at = ?, "
-            "late_after_retention = late_after_retention + ?",
-            [upto, moment, _naive(None), self._late],
+            "late_after_retention = late_after_retention + ?, redelivered = redelivered + ?, "
+            "counted_seq = greatest(counted_seq, ?)",
+            [upto, moment, _naive(None), self._late, self._redelivered, upto],
         )
-        self._late = 0
+        self._late = self._redelivered = 0
+
+    def _count_redelivered(self, upto: int) -> None:
+        """Count what came again in this pass; a row that was counted once is not when it is derived again."""
+        con = self._con
+        con.execute("SET VARIABLE counted_seq = (SELECT counted_seq FROM core.pipeline)")
+        con.execute(f"SET VARIABLE upto = {int(upto)}")
+        self._redelivered = int(con.execute(pass_sql("redelivered")).fetchall()[0][0])
 
     def _tell_logs(self) -> None:
         """Create `log_spans`: the log records that tell of work, as spans; empty where no logs are kept."""

@@ -86,6 +86,11 @@ def collect(
         "Rows stored and not yet derived.",
         lambda: derivation.lag(collector.store.last_seq),
     )
+    collector.counters.counter(
+        "duplicates",
+        "Spans and log records delivered again, counted when they are derived; since the data folder was made.",
+        lambda: derivation.redelivered,
+    )
     collector.counters.extra.append(evaluation.prometheus)
     sys.exit(collector.run(_ready))
 

@@ -79,7 +79,11 @@ def test_killed_ten_times_under_load_with_rotation(tmp_path: Path) -> None:
     for round_ in range(10):
         process, address = start(data)
         senders = Senders(address, round_)
-        time.sleep(0.1 + moments.random() * 0.5)
+        # by what was acknowledged, so that a busy machine is killed in the middle of its work as well
+        wanted, deadline = moments.randrange(0, 40), time.monotonic() + 30
+        while len(senders.acked) < wanted and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(moments.random() * 0.05)
         end(process, signal.SIGKILL)
         senders.join()
         assert senders.other == []

@@ -13,7 +13,12 @@ import duckdb
 import httpx
 import pytest
 from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from collector import http_protocol, otlp_http
 from collector.serve import Collector
@@ -70,6 +75,72 @@ def test_a_chunked_body(client: httpx.Client, collector: Collector) -> None:
     answer = client.post("/v1/traces", content=iter(pieces), headers={"content-type": PROTOBUF})
     assert answer.request.headers["transfer-encoding"] == "chunked"
     assert (answer.status_code, count(collector)) == (200, 5)
+
+
+def log_records(*records: LogRecord) -> bytes:
+    request = ExportLogsServiceRequest()
+    request.resource_logs.add().scope_logs.add().log_records.extend(records)
+    return bytes(request.SerializeToString())
+
+
+def post_logs(client: httpx.Client, content: bytes) -> httpx.Response:
+    return client.post("/v1/logs", content=content, headers={"content-type": PROTOBUF})
+
+
+def test_repairs_are_told_as_a_warning(client: httpx.Client, collector: Collector) -> None:
+    odd = trace_request(
+        span(end_time_unix_nano=1), span(parent_span_id=b"abc", kind=77), span(start_time_unix_nano=0), span()
+    ).SerializeToString()
+    partial = ExportTraceServiceResponse.FromString(post(client, odd).content).partial_success
+    assert partial.rejected_spans == 0
+    assert partial.error_message == (
+        "stored with repairs: 1 x a parent id that is not 8 bytes was left out (bad_parent_id); "
+        "1 x an end before its start became the start (end_before_start); "
+        "1 x an unknown kind or status became unspecified or unset (unknown_enum)"
+    )
+    # what the sender's own limits cut, or what only looks wrong, is no repair of ours
+    plain = trace_request(span(dropped_attributes_count=3), span(start_time_unix_nano=5)).SerializeToString()
+    assert post(client, plain).content == b""
+    assert collector.counters.value("repaired") == 3
+    assert collector.counters.value("repaired", flag="unknown_enum") == 1
+    assert 'agent_slo_collector_repaired_total{flag="bad_parent_id"} 1' in client.get("/metrics").text
+
+
+def test_repairs_and_rejections_together_in_json(client: httpx.Client) -> None:
+    document = {
+        "traceId": "c0ffee" + "0" * 25 + "1",
+        "spanId": "00000000000000a1",
+        "startTimeUnixNano": "9",
+        "kind": 99,
+    }
+    spans = [document, {**document, "spanId": ""}]
+    answer = client.post("/v1/traces", json={"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).json()
+    assert answer["partialSuccess"]["rejectedSpans"] == "1"
+    message = answer["partialSuccess"]["errorMessage"]
+    assert message.startswith(
+        "not stored: 1 x span_id is not 8 bytes; stored with repairs: 1 x an unknown kind"
+    )
+
+
+def test_repairs_of_log_records_are_told_too(client: httpx.Client) -> None:
+    odd = log_records(
+        LogRecord(trace_id=b"short", time_unix_nano=1),
+        LogRecord(trace_id=bytes(16), time_unix_nano=2**64 - 1),
+        LogRecord(time_unix_nano=1),
+    )
+    partial = ExportLogsServiceResponse.FromString(post_logs(client, odd).content).partial_success
+    assert partial.rejected_log_records == 0
+    assert "(bad_id)" in partial.error_message
+    assert "(time_overflow)" in partial.error_message
+    # a string cut in the middle of a character, in the second record of two
+    cut = log_records(LogRecord(event_name="good"), LogRecord(event_name="@@@")).replace(
+        b"@@@", b"\xff\xfe\xfd"
+    )
+    partial = ExportLogsServiceResponse.FromString(post_logs(client, cut).content).partial_success
+    assert (
+        partial.error_message
+        == "stored with repairs: 1 x bytes that are not UTF-8 became U+FFFD (invalid_utf8)"
+    )
 
 
 def test_a_partial_success_names_number_and_reason(client: httpx.Client) -> None:

@@ -2,6 +2,10 @@
 CREATE TABLE IF NOT EXISTS core.pipeline (derived_seq BIGINT, as_of TIMESTAMP, last_pass_at TIMESTAMP);
 -- spans that came for tasks which retention had frozen
 ALTER TABLE core.pipeline ADD COLUMN IF NOT EXISTS late_after_retention BIGINT DEFAULT 0;
+-- spans and log records that were delivered again, and up to which row they are counted
+ALTER TABLE core.pipeline ADD COLUMN IF NOT EXISTS redelivered BIGINT DEFAULT 0;
+ALTER TABLE core.pipeline ADD COLUMN IF NOT EXISTS counted_seq BIGINT;
+UPDATE core.pipeline SET counted_seq = derived_seq WHERE counted_seq IS NULL;
 CREATE TABLE IF NOT EXISTS core._frozen_traces (trace_id VARCHAR);
 CREATE TABLE IF NOT EXISTS core._layout (name VARCHAR, signature VARCHAR);
 CREATE TABLE IF NOT EXISTS core._join_keys (key UBIGINT, trace_id VARCHAR);
@@ -28,6 +32,7 @@ CREATE TABLE IF NOT EXISTS core.incidents (
   incident_id VARCHAR, fingerprint VARCHAR, kind VARCHAR, severity VARCHAR, state VARCHAR, agent VARCHAR, tool VARCHAR,
   seen_count BIGINT, first_seen TIMESTAMP, last_seen TIMESTAMP, representative_task_id VARCHAR
 );
-INSERT INTO core.pipeline SELECT 0, NULL, NULL, 0 WHERE NOT EXISTS (SELECT 1 FROM core.pipeline);
+INSERT INTO core.pipeline (derived_seq, late_after_retention, redelivered, counted_seq)
+SELECT 0, 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM core.pipeline);
 -- traces that no file of the derivation can take: set aside, so that they cost no other trace its tasks
 CREATE TABLE IF NOT EXISTS core.parked_traces (trace_id VARCHAR, error VARCHAR, parked_at TIMESTAMP);
