@@ -56,7 +56,7 @@ class Derivation:
         self._failures = 0
         self._derived_seq = 0
         self.redelivered = 0
-        """Spans and log records that came again since the folder was made, as far as they are derived."""
+        """Spans that came again since the folder was made, as far as they are derived."""
 
     def lag(self, last_seq: int) -> int:
         """Rows up to `last_seq` that are not derived yet."""

@@ -363,7 +363,7 @@ class Deriver:
         return int(self._con.execute("SELECT derived_seq FROM core.pipeline").fetchall()[0][0])
 
     def redelivered(self) -> int:
-        """Return how many spans and log records came again since the folder was made, as far as they are derived."""
+        """Return how many spans, or log records that tell of work, came again since the folder was made."""
         return int(self._con.execute("SELECT redelivered FROM core.pipeline").fetchall()[0][0])
 
     def explain(self, name: str, task_id: str, as_of: datetime | None = None) -> duckdb.DuckDBPyRelation:

@@ -88,7 +88,7 @@ def collect(
     )
     collector.counters.counter(
         "duplicates",
-        "Spans and log records delivered again, counted when they are derived; since the data folder was made.",
+        "Spans delivered again, counted when they are derived; since the data folder was made.",
         lambda: derivation.redelivered,
     )
     collector.counters.extra.append(evaluation.prometheus)
