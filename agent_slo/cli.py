@@ -28,6 +28,7 @@ COMMANDS = {
     "incidents": ("incidents", "incidents"),
     "incident": ("incidents", "incident"),
     "export": ("export", "export_cases"),
+    "replay": ("replay", "replay"),
     "query": ("query", "query"),
     "prices": ("prices", "prices"),
     "slo": ("slo", "slo"),

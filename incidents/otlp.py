@@ -87,7 +87,7 @@ def _listed(attributes: Mapping[str, Any], redactor: Redactor) -> list[Json]:
     return [
         {
             "key": new,
-            "value": _value(
+            "value": attribute_value(
                 json.dumps(clean[new], ensure_ascii=False) if _is_json(attributes[old]) else clean[new]
             ),
         }
@@ -110,7 +110,8 @@ def _opened(value: Any) -> Any:
     return value
 
 
-def _value(value: Any) -> Json:
+def attribute_value(value: Any) -> Json:
+    """A plain JSON value as OTLP/JSON writes it (`AnyValue`)."""
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -118,7 +119,11 @@ def _value(value: Any) -> Json:
     if isinstance(value, float):
         return {"doubleValue": value}
     if isinstance(value, list):
-        return {"arrayValue": {"values": [_value(item) for item in value]}}
+        return {"arrayValue": {"values": [attribute_value(item) for item in value]}}
     if isinstance(value, Mapping):
-        return {"kvlistValue": {"values": [{"key": str(k), "value": _value(v)} for k, v in value.items()]}}
+        return {
+            "kvlistValue": {
+                "values": [{"key": str(k), "value": attribute_value(v)} for k, v in value.items()]
+            }
+        }
     return {"stringValue": "" if value is None else str(value)}

@@ -7,12 +7,13 @@ from .agents import AGENTS, TRIVIAL
 from .checks import CHECKS, Verdict, judge
 from .drive import Outcome, replay_recorded, run_agent
 from .proof import Proof, prove
-from .world import ProcessCrash, Simulator, ToolError, ToolTimeout, VirtualClock
+from .world import LiveClock, ProcessCrash, Simulator, ToolError, ToolTimeout, VirtualClock
 
 __all__ = [
     "AGENTS",
     "CHECKS",
     "TRIVIAL",
+    "LiveClock",
     "Outcome",
     "ProcessCrash",
     "Proof",

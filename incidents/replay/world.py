@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -50,6 +51,24 @@ class VirtualClock:
 
     def sleep(self, seconds: float) -> None:
         self._seconds += max(0.0, float(seconds))
+
+
+class LiveClock:
+    """For an agent that really waits: `scale` seconds of the replay a second, plus what a fault or a wait skipped.
+
+    Nobody sits through the thirty seconds of a recorded timeout: they are added, not slept.
+    """
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self._scale = scale
+        self._began = time.monotonic()
+        self._skipped = 0.0
+
+    def now(self) -> float:
+        return (time.monotonic() - self._began) * self._scale + self._skipped
+
+    def sleep(self, seconds: float) -> None:
+        self._skipped += max(0.0, float(seconds))
 
 
 def same(wanted: Any, given: Any) -> bool:
