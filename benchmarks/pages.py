@@ -7,22 +7,37 @@
 own and up to a day earlier; status, history and incidents stay as they are, as they do not grow with the tasks. Raw
 spans are copied as well, without their attributes. A scaled folder that is there already is used again.
 
-Each page is run as Streamlit runs it, first with a new process's caches, then with one filter changed; what is
-printed is the time of the whole script on the server, the processor seconds in it (all threads; on a machine that does
-other work the time says little), and its slowest queries.
+Each page is run as Streamlit runs it: `cold` with the modules loaded, as the server does when it starts, and no answer
+known; `first` as a visitor finds it, when the questions of first pictures were asked at the start; `filter` with one
+filter changed, so with nothing known again. What is printed is the time of the whole script on the server, the
+processor seconds in it (all threads; on a machine that does other work the time says little), and the slowest queries
+of the cold run.
+
+With `--browser` the pages are opened in a headless Chromium instead, in a fresh session each, over a running collector
+and dashboard: the time until the first number is there, until the page is done, and the processor seconds of both.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import os
+import shutil
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import duckdb
+import httpx
+
+from dashboard.queries import query_text
 
 PAGES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "overview": ({}, {"agent": "*"}),
@@ -39,6 +54,9 @@ PAGES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 
 _AGENTS = ("refund_desk", "scheduling_assistant", "invoice_reminder", "research_analyst", "code_maintainer")
 """Each change of the filter names another one, as answers are remembered."""
+
+_SQL = Path(__file__).parent.parent / "dashboard" / "sql"
+_NAMES = {query_text(path.stem): path.stem for path in _SQL.glob("*.sql")}
 
 _IDS = (
     "task_id",
@@ -113,63 +131,168 @@ def _copy(con: duckdb.DuckDBPyConnection, old: str, new: str, copies: int) -> No
 def measure(data: Path, repeats: int, only: list[str]) -> None:
     """Run every page and print its times."""
     os.environ["AGENT_SLO_DATA"] = str(data)
+    logging.getLogger("streamlit").setLevel(logging.ERROR)
+    import streamlit as st
     from streamlit.testing.v1 import AppTest
 
     import dashboard
     from collector.reader import open_reader
     from dashboard import door
+    from dashboard.warm import FIRST, ask, load
 
     app = Path(dashboard.__file__).parent / "app.py"
     asked: list[tuple[str, float]] = []
-    table = door.Answers.table
+    answer = door.Answers._ask
 
-    def timed(self: door.Answers, name: str, **parameters: Any) -> Any:
+    def timed(self: door.Answers, sql: str, parameters: dict[str, Any]) -> Any:
         began = time.perf_counter()
         try:
-            return table(self, name, **parameters)
+            return answer(self, sql, parameters)
         finally:
-            asked.append((name, time.perf_counter() - began))
+            asked.append((_NAMES.get(sql, "?"), time.perf_counter() - began))
 
-    door.Answers.table = timed  # type: ignore[method-assign]
+    door.Answers._ask = timed  # type: ignore[method-assign]
     # One reader for all runs, as the running collector's door is: opening the files is not what is measured.
     reader = open_reader(data)
     setattr(door, "open_reader", _kept(reader))  # noqa: B010
     newest = reader.sql("SELECT task_id FROM tasks ORDER BY started_at DESC LIMIT 1").to_pylist()[0][
         "task_id"
     ]
-    print(f"{'page':<11}{'first':>8}{'cpu':>8}{'filter':>9}{'cpu':>8}   slowest queries of the first picture")
+    load()
+
+    def run(name: str, parameters: dict[str, str]) -> tuple[float, float]:
+        asked.clear()
+        test = AppTest.from_file(str(app), default_timeout=600)
+        test.switch_page(f"screens/{name}.py")
+        for key, value in parameters.items():
+            test.query_params[key] = newest if value == "?" else value
+        began, before = time.perf_counter(), time.process_time()
+        test.run()
+        used = time.perf_counter() - began, time.process_time() - before
+        assert not test.exception, test.exception
+        assert not test.error, [error.value for error in test.error] + [text.value for text in test.text]
+        return used
+
+    run("incidents", {})  # What Streamlit itself does once.
+    heads = "".join(f"{head:>8}{'cpu':>7}" for head in ("cold", "first", "filter"))
+    print(f"{'page':<10}{heads}   queries of the cold run, added up, and the slowest")
     for name, (first, change) in PAGES.items():
         if only and name not in only:
             continue
-        times: list[float] = []
-        used: list[float] = []
-        slowest = ""
+        st.cache_resource.clear()
+        st.cache_data.clear()
+        cold = run(name, first)
+        slow = sorted(asked, key=lambda item: -item[1])[:5]
+        told = f"{sum(seconds for _, seconds in asked):.2f} s in {len(asked)}: " + ", ".join(
+            f"{query} {seconds:.2f}" for query, seconds in slow
+        )
+        with door.answers(data) as answers:
+            ask(answers, FIRST.get(name, ()))
+        warm = [run(name, first) for _ in range(repeats)]
         changes = [
-            {k: _AGENTS[place % len(_AGENTS)] if v == "*" else v for k, v in change.items()}
+            run(name, {k: _AGENTS[place % len(_AGENTS)] if v == "*" else v for k, v in change.items()})
             for place in range(repeats)
         ]
-        for parameters in (first, *changes):
-            asked.clear()
-            test = AppTest.from_file(str(app), default_timeout=600)
-            test.switch_page(f"screens/{name}.py")
-            for key, value in parameters.items():
-                test.query_params[key] = newest if value == "?" else value
-            began, before = time.perf_counter(), time.process_time()
-            test.run()
-            times.append(time.perf_counter() - began)
-            used.append(time.process_time() - before)
-            assert not test.exception, test.exception
-            assert not test.error, [error.value for error in test.error] + [text.value for text in test.text]
-            if len(times) == 1:
-                worst = sorted(asked, key=lambda item: -item[1])[:5]
-                slowest = f"{sum(s for _, s in asked):.2f} s in {len(asked)}: " + ", ".join(
-                    f"{query} {seconds:.2f}" for query, seconds in worst
-                )
-        change_s, change_cpu = statistics.median(times[1:]), statistics.median(used[1:])
+        columns = (cold, _median(warm), _median(changes))
         print(
-            f"{name:<11}{times[0]:>7.2f}s{used[0]:>7.2f}s{change_s:>8.2f}s{change_cpu:>7.2f}s   {slowest}",
+            f"{name:<10}" + "".join(f"{s:>7.2f}s{cpu:>6.2f}s" for s, cpu in columns) + f"   {told}",
             flush=True,
         )
+
+
+def _median(times: list[tuple[float, float]]) -> tuple[float, float]:
+    return statistics.median(s for s, _ in times), statistics.median(cpu for _, cpu in times)
+
+
+def measure_in_browser(data: Path, repeats: int, only: list[str]) -> None:
+    """Open every page in a browser and print its times. Copies `data`, as a collector writes to its folder."""
+    from playwright.sync_api import sync_playwright
+
+    from agent_slo.commands.dashboard import dashboard_environment, streamlit_command
+    from agent_slo.ports import free_port
+    from collector.reader import open_reader
+
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agent-slo-pages-"))) / "data"
+        shutil.copytree(data, folder)
+        with open_reader(folder) as reader:
+            newest = reader.sql("SELECT task_id FROM tasks ORDER BY started_at DESC LIMIT 1").to_pylist()[0][
+                "task_id"
+            ]
+        # The collector alone: what would be derived from copies without attributes is not what is shown.
+        listening = ["--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+        collector = _child(
+            stack, [sys.executable, "-m", "collector", "--data", str(folder), *listening], None
+        )
+        _until(lambda: (folder / "door.json").exists())
+        port = free_port()
+        pages = _child(stack, streamlit_command(port), dashboard_environment(folder))
+        _until(lambda: _answers(f"http://127.0.0.1:{port}/_stcore/health"))
+        time.sleep(20)  # The questions of first pictures are asked meanwhile.
+        playwright = stack.enter_context(sync_playwright())
+        found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        heads = "".join(f"{head:>8}" for head in ("first", "done", "cpu", "filter", "done", "cpu"))
+        print(f"{'page':<10}{heads}   (cpu: dashboard and collector)")
+        for name, (first, change) in PAGES.items():
+            if only and name not in only:
+                continue
+            columns = []
+            for parameters in (first, change):
+                visits = []
+                for place in range(repeats):
+                    asked = {
+                        k: newest if v == "?" else _AGENTS[place % len(_AGENTS)] if v == "*" else v
+                        for k, v in parameters.items()
+                    }
+                    visits.append(_visit(browser, port, name, asked, (collector.pid, pages.pid)))
+                columns += [statistics.median(column) for column in zip(*visits, strict=True)]
+            print(f"{name:<10}" + "".join(f"{value:>7.2f}s" for value in columns), flush=True)
+
+
+def _visit(
+    browser: Any, port: int, name: str, parameters: dict[str, str], pids: tuple[int, int]
+) -> tuple[float, float, float]:
+    """Seconds until the first number, until the page is done, and processor seconds of the two processes."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    try:
+        page = context.new_page()
+        path = "" if name == "overview" else name
+        before, began = sum(map(_used, pids)), time.perf_counter()
+        page.goto(f"http://127.0.0.1:{port}/{path}?{urlencode(parameters)}")
+        page.wait_for_selector('[data-testid="stMetric"], [data-testid="stDataFrame"]')
+        first = time.perf_counter() - began
+        page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+        return first, time.perf_counter() - began, sum(map(_used, pids)) - before
+    finally:
+        context.close()
+
+
+def _used(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _child(stack: contextlib.ExitStack, command: list[str], environment: dict[str, str] | None) -> Any:
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    stack.callback(process.wait, 60)
+    stack.callback(process.terminate)
+    return process
+
+
+def _until(ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not ready within {seconds:g} s")
+        time.sleep(0.1)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
 
 
 def _kept(reader: Any) -> Callable[[Path], Any]:
@@ -190,6 +313,7 @@ def main() -> None:
         "--repeats", type=int, default=3, help="runs with the filter changed; the median counts"
     )
     parser.add_argument("--page", action="append", default=[], choices=list(PAGES), help="only this page")
+    parser.add_argument("--browser", action="store_true", help="in a Chromium, over a running collector")
     chosen = parser.parse_args()
     if not chosen.data.exists():
         if chosen.source is None:
@@ -199,7 +323,7 @@ def main() -> None:
         print(
             f"{chosen.tasks:,} tasks and {chosen.spans:,} spans made in {time.perf_counter() - began:.0f} s"
         )
-    measure(chosen.data, chosen.repeats, chosen.page)
+    (measure_in_browser if chosen.browser else measure)(chosen.data, chosen.repeats, chosen.page)
 
 
 if __name__ == "__main__":

@@ -40,10 +40,15 @@ def data_folder() -> Path:
     return Path(os.environ.get(DATA_VARIABLE, "agent-slo-data"))
 
 
+def door_file(data: Path) -> Path:
+    """The file a running collector writes: where its door is, and how to ask there."""
+    return data / "door.json"
+
+
 def addresses(data: Path) -> Mapping[str, str]:
     """Where to send spans: the running collector's addresses, else the default ones."""
     try:
-        door = json.loads((data / "door.json").read_text(encoding="utf-8"))
+        door = json.loads(door_file(data).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return DEFAULT_ADDRESSES
     return {key: str(door.get(key) or default) for key, default in DEFAULT_ADDRESSES.items()}
@@ -56,7 +61,7 @@ class ActionRefused(Exception):
 def act(data: Path, action: str, arguments: Mapping[str, Any]) -> None:
     """Ask the running collector for a change, by its `POST /actions`. Raises `ActionRefused`."""
     try:
-        door = json.loads((data / "door.json").read_text(encoding="utf-8"))
+        door = json.loads(door_file(data).read_text(encoding="utf-8"))
         answer = httpx.post(
             f"{door['door']}/actions",
             json={"action": action, "arguments": dict(arguments)},
@@ -128,12 +133,16 @@ class Answers:
         """Wait for what was asked ahead, so that the reader can be closed or given away."""
         wait(self._ahead.values())
 
+    def mark(self) -> tuple[Any, ...]:
+        """Which state of the derived data the answers are of."""
+        if self._mark is None:
+            self._mark = tuple(self._ask(query_text("mark"), {}).to_pylist()[0].values())
+        return self._mark
+
     def _answer(self, name: str, asked: str) -> pa.Table:
         if not changes_with_a_pass(name):
             return self._ask(query_text(name), json.loads(asked))
-        if self._mark is None:
-            self._mark = tuple(self._ask(query_text("mark"), {}).to_pylist()[0].values())
-        return _remembered(self._ask, str(self._reader.folder.root), self._mark, name, asked)
+        return _remembered(self._ask, str(self._reader.folder.root), self.mark(), name, asked)
 
     def _ask(self, sql: str, parameters: Row) -> pa.Table:
         with self._turn or nullcontext():
@@ -176,7 +185,7 @@ def _door(folder: str, changed_ns: int) -> Reader:
 def answers(data: Path) -> Iterator[Answers]:
     """Open the data for one page. Raises `ReaderError` whose text is fit to be shown."""
     try:
-        changed_ns = (data / "door.json").stat().st_mtime_ns
+        changed_ns = door_file(data).stat().st_mtime_ns
     except FileNotFoundError:
         changed_ns = 0
     if changed_ns:

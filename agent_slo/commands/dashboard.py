@@ -36,15 +36,10 @@ def dashboard(place: Place, port: int | None) -> None:
 
 def streamlit_command(port: int) -> list[str]:
     """The command that serves the pages; its other settings lie in `dashboard/.streamlit/config.toml`."""
-    import dashboard as pages
-
-    script = Path(pages.__file__).parent / "app.py"
     return [
         sys.executable,
         "-m",
-        "streamlit",
-        "run",
-        str(script),
+        "dashboard",
         "--server.address",
         ADDRESS,
         "--server.port",

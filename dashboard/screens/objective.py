@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -38,7 +39,7 @@ from dashboard.format import (
     words,
 )
 from dashboard.incident_words import incident_title
-from dashboard.preview import DAYS_BACK, LONGEST_WINDOW, back_test, worst
+from dashboard.preview import DAYS_BACK, LONGEST_WINDOW, back_test, kept_worst
 from metrics.openslo import OpenSLOError
 from metrics.slo.objective import EventSource, Objective
 
@@ -140,7 +141,16 @@ def _incidents(reader: Answers, row: Row, objective: Objective | None) -> list[R
     source = objective.source
     if not isinstance(source, EventSource):
         return []
-    return reader.rows("objective_incidents", slo=row["slo"], objective=row["objective"], sli=source.sli)
+    seen = reader.rows(
+        "objective_seen", sli=source.sli, since=str(row["window_start"]), until=str(row["window_end"]),
+        agent=row["agent"], task_type=row["task_type"], op=row["op"], cut=row["cut"],
+    )  # fmt: skip
+    if not seen:
+        return []
+    tasks = {found["fingerprint"]: found["bad_tasks"] for found in seen}
+    incidents = reader.rows("objective_incidents", fingerprints=json.dumps(list(tasks)))
+    behind = [{**incident, "bad_tasks": tasks[incident["fingerprint"]]} for incident in incidents]
+    return sorted(behind, key=lambda incident: -incident["bad_tasks"])
 
 
 def _over_time(reader: Answers, row: Row, incidents: list[Row]) -> None:
@@ -201,11 +211,14 @@ def _over_time(reader: Answers, row: Row, incidents: list[Row]) -> None:
 
 def _marks(figure: go.Figure, versions: list[Row], incidents: list[Row], first: Any, last: Any) -> None:
     """Vertical lines where a version first ran, triangles on the upper edge where an incident was first seen."""
-    for version in versions:
-        if first <= version["first_seen"] <= last:
-            figure.add_vline(
-                x=version["first_seen"], line={"color": colours.PURPLE, "width": 1, "dash": "dot"}
-            )
+    # All at once: plotly takes milliseconds for each line that is added alone.
+    dotted = {"color": colours.PURPLE, "width": 1, "dash": "dot"}
+    uprights = [
+        {"type": "line", "x0": at, "x1": at, "yref": "y domain", "y0": 0, "y1": 1, "line": dotted}
+        for at in (version["first_seen"] for version in versions)
+        if first <= at <= last
+    ]
+    figure.update_layout(shapes=[*figure.layout.shapes, *uprights])
     kinds = (
         ("new version", "line-ns-open", colours.PURPLE, versions, _version_hover),
         ("incident first seen", "triangle-down", colours.VERMILION, incidents, _incident_hover),
@@ -377,7 +390,8 @@ def _worst(reader: Answers, row: Row, objective: Objective | None) -> None:
     if not row["counted"]:
         st.caption("None.")
         return
-    found = worst(reader, objective, row["window_start"], row["window_end"])
+    mark = (str(data_folder()), reader.mark())
+    found = kept_worst(reader, objective, repr(objective), mark, row["window_start"], row["window_end"])
     if not found:
         st.caption("None.")
         return

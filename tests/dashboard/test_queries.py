@@ -48,6 +48,8 @@ NOTHING = {
     "states": '["open"]',
     "severities": None,
     "fingerprint": "feed",
+    "fingerprints": '["feed"]',
+    "task_type": None,
 }
 
 
