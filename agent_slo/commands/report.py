@@ -11,7 +11,7 @@ import click
 from agent_slo.costs import waste_line, week
 from agent_slo.options import Place, as_of_option, common, since_option
 from agent_slo.output import answer_console, plain, print_json, print_table
-from agent_slo.reading import has_view, reading, require_derived, rows
+from agent_slo.reading import has_view, lag, reading, require_derived, rows
 from collector.reader import Reader
 from dashboard.format import (
     CAUSE_WORDS,
@@ -68,6 +68,7 @@ def collect(reader: Reader, since: datetime | None) -> Row:
     status = rows(reader, "overview_status") if has_view(reader, "slo_status") else []
     return {
         "as_of": state[0]["as_of"] if state else None,
+        "warning": lag(reader),
         "slos": [row | _parsed(row) for row in status],
         "tasks": {row["outcome"]: row["tasks"] for row in rows(reader, "report_outcomes", since=bound)},
         "findings": rows(reader, "report_findings", since=bound),
@@ -88,6 +89,8 @@ def _parsed(row: Row) -> Row:
 def tell(found: Row) -> None:
     """Print the report for people."""
     line = answer_console().out
+    if found["warning"]:
+        line(f"Warning: {found['warning']}")
     line(f"Objectives as of {when(found['as_of'])}")
     print_table(
         ["objective", "SLI", "k of n", "95% interval", "target", "budget left", "burn", "state"],

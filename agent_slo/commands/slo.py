@@ -13,7 +13,7 @@ import click
 from agent_slo.errors import EXIT_FINDING, CommandError
 from agent_slo.options import Place, as_of_option, common
 from agent_slo.output import print_json, print_table, say
-from agent_slo.reading import has_view, reading
+from agent_slo.reading import has_view, reading, warn_of_lag
 from dashboard.format import (
     STATE_WORDS,
     burn_line,
@@ -123,6 +123,7 @@ def status(place: Place, form: str, split: bool, states: Sequence[str], as_of: d
                 f"{place.data}` or send some to `agent-slo up --data {place.data}`"
             )
         found = reader.sql("SELECT * FROM slo_status").to_pylist()
+        warn_of_lag(reader)
     rows = [r for r in found if (split or not r["split"]) and (not states or r["state"] in states)]
     if form == "json":
         print_json([row | _parsed(row) for row in rows])

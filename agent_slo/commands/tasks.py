@@ -11,7 +11,7 @@ import click
 
 from agent_slo.options import Moment, Place, common, since_option
 from agent_slo.output import plain, print_json, print_table, say
-from agent_slo.reading import reading, require_derived, rows
+from agent_slo.reading import reading, require_derived, rows, warn_of_lag
 from dashboard.format import OUTCOME_WORDS, count, duration, missing, usd, when, words
 
 
@@ -45,6 +45,7 @@ def tasks(
     """List tasks, newest first."""
     with reading(place.data) as reader:
         require_derived(reader, place.data)
+        warn_of_lag(reader)
         found = rows(
             reader,
             "task_list",
