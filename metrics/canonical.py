@@ -170,6 +170,7 @@ _MOMENTS = re.compile(
     r"|\b\d{1,2}:\d{2}(?::\d{2})?\b|\b1\d{9,18}(?:\.\d+)?\b"
 )
 _WORD = re.compile(r"[A-Za-z0-9_.-]+")
+_DIGIT = re.compile(r"[0-9]")
 _RANDOM_ID = re.compile(r"^[a-z]{2,5}_[A-Za-z0-9]{6,}$")
 _ID_KEY = re.compile(
     r"(?:^|_|-)(?:id|uuid|ref|reference|number|no|key|code|confirmation|ticket)$|[a-z](?:Id|Uuid|Ref|Number|Key|Code)$"
@@ -191,7 +192,8 @@ def entities(result: str | None, arguments: str | None) -> list[str]:
         found = {_whole(word): None for word in _named_by_key(parse(result)) if word not in asked}
     except UNREADABLE:
         found = {}
-    for word in _named(_MOMENTS.sub(" ", PLACEHOLDER.sub(" ", _whole(result[:_MAX_SEARCHED])))):
+    said = PLACEHOLDER.sub(" ", _whole(result[:_MAX_SEARCHED]))
+    for word in _named(_MOMENTS.sub(" ", said) if _DIGIT.search(said) else said):
         plain = _WHOLE_FLOAT.sub(r"\1", word.strip("-_.")) or word
         if plain not in known and not any(len(part) > 1 and part in plain for part in known):
             found[plain] = None
@@ -200,8 +202,10 @@ def entities(result: str | None, arguments: str | None) -> list[str]:
 
 def _named(text: str) -> list[str]:
     """Return the words of a text that look like an id or a number. Linear: one long word is looked at once."""
-    words = (word.lstrip(".") for word in _WORD.findall(text[:_MAX_SEARCHED]))
-    return [word for word in words if any(c.isdigit() for c in word) or _RANDOM_ID.match(word)]
+    found = _WORD.findall(text[:_MAX_SEARCHED])
+    # an id has a digit or an underscore; most words of a result have neither
+    likely = [word.lstrip(".") for word in found if _DIGIT.search(word) or "_" in word]
+    return [word for word in likely if _DIGIT.search(word) or _RANDOM_ID.match(word)]
 
 
 def _named_by_key(value: Any, key: str = "") -> list[str]:

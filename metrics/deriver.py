@@ -25,12 +25,20 @@ from metrics.settings import MetricsSettings
 
 log = logging.getLogger("agent_slo.metrics")
 
-PASS_SPANS = 50_000
+PASS_SPANS = 100_000
 """Spans a pass takes at most: bounds its memory and the time until the next one sees fresh spans."""
 
 # Long texts: compressed on disk. Everything else is short or compresses by itself.
 _CONTENT = ("arguments", "result", "user_text", "output_text", "decision_arguments", "error_message")
 
+
+_SPENT = {
+    "fields": ("touched_spans", "touched_logs", "deliveries"),
+    "understood": ("fields",),
+    "new_steps": ("understood", "tree"),
+    "run_steps": ("new_steps", "kept_steps"),
+}
+"""What no later file reads once one is made. These tables hold the prompts of a whole pass, uncompressed."""
 
 _OF_THE_DATA = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
 """Errors that a value in a trace can cause. Everything else (disk, memory, an interrupt, SQL of ours) is no trace's
@@ -92,6 +100,7 @@ class Deriver:
         self._rebuilding = False
         self._late = 0
         self._redelivered = 0
+        self._spans = 0
         functions.register(con)
         rules.fill(con, self._settings)
 
@@ -282,7 +291,7 @@ class Deriver:
             return self.run(moment)
         self._count_redelivered(upto)
         self._keep(moment, upto)
-        spans, tasks = self._count("touched_spans"), self._count("tasks")
+        spans, tasks = self._spans, self._count("tasks")
         if self._count("core._recheck"):
             tasks += self._decide_again(moment, upto)
         return PassReport(spans, traces, tasks, time.perf_counter() - started, upto)
@@ -456,6 +465,7 @@ class Deriver:
 
     def _derive(self, until: str | None = None) -> None:
         self._con.execute(pass_sql("read"))
+        self._spans = self._count("touched_spans")
         for model in models():
             if model.name == "call_costs":
                 self._price()
@@ -470,6 +480,8 @@ class Deriver:
             self._make(model)
             if model.name == until:
                 return
+            for spent in _SPENT.get(model.name, ()):
+                self._con.execute(f"DROP TABLE {spent}")
 
     def _price(self) -> None:
         """Resolve the price of every (provider, model), and service where it matters, seen for the first time.

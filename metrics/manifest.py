@@ -65,6 +65,6 @@ def pass_sql(name: str) -> str:
 def filled(model: Model, compiled: Compiled) -> str:
     """Return the SQL of a model with the compiled conventions in place of its `{{...}}` marks."""
     sql = model.sql
-    for mark in ("emitter", "attribute_paths", "resource_paths", "fields"):
+    for mark in ("emitter", "attribute_paths", "resource_paths", "names", "fields"):
         sql = sql.replace("{{" + mark + "}}", getattr(compiled, mark))
     return sql

@@ -716,15 +716,19 @@ def read_column(
 
 def _each(values: list[str | None], reader: Any, kind: pa.DataType, nothing: Any) -> pa.Array:
     """A reader over a column; the rows it cannot read are `nothing`."""
-    out = []
-    for value in values:
-        try:
-            row = value and reader(value)
-            pa.array([row], kind)
-        except (*UNREADABLE, pa.ArrowException):
-            row = nothing
-        out.append(row)
-    return pa.array(out, kind)
+    try:
+        return pa.array([value and reader(value) for value in values], kind)
+    except (*UNREADABLE, pa.ArrowException):  # some value cannot be read, or not into the type: find whose
+        return pa.array([_one(value, reader, kind, nothing) for value in values], kind)
+
+
+def _one(value: str | None, reader: Any, kind: pa.DataType, nothing: Any) -> Any:
+    try:
+        row = value and reader(value)
+        pa.array([row], kind)
+    except (*UNREADABLE, pa.ArrowException):
+        return nothing
+    return row
 
 
 def event_content_column(events: pa.ChunkedArray) -> pa.Array:

@@ -67,6 +67,7 @@ class Compiled:
     emitter: str
     attribute_paths: str
     resource_paths: str
+    names: str
     fields: str
 
 
@@ -154,6 +155,7 @@ def compile_families(
         emitter=f"CASE {choices} ELSE {_text(base.family)} END" if choices else _text(base.family),
         attribute_paths=attributes.paths(),
         resource_paths=resource.paths(),
+        names=f"{attributes.names()}, {resource.names()}",
         fields=",\n  ".join(lines),
     )
 
@@ -171,7 +173,7 @@ class _Index:
             return "name"
         name, _, path = key.partition(" -> ")
         place = self._places.setdefault(name, len(self._places) + 1)
-        held = f"{self._column}[{place}]"
+        held = f"{self._column}{place}"
         if not path:
             return held
         inner = "$" + path if path.startswith("[") else "$." + path
@@ -180,6 +182,11 @@ class _Index:
     def paths(self) -> str:
         quoted = (key.replace("\\", "\\\\").replace('"', '\\"') for key in self._places)
         return "[" + ", ".join(_text(f'$."{key}"') for key in quoted) + "]"
+
+    def names(self) -> str:
+        """Return the SQL that gives every extracted text a column of its own; an empty one is none."""
+        places = range(1, len(self._places) + 1)
+        return ", ".join(f"nullif({self._column}[{n}], '') AS {self._column}{n}" for n in places)
 
 
 def _lineage(family: Family, by_name: dict[str, Family], base: Family, shared: list[Family]) -> list[Family]:
@@ -211,7 +218,11 @@ def _keys(
 
 
 def _value(keys: list[str], index: _Index) -> str:
-    parts = [f"nullif({index.text(key)}, '')" for key in keys]
+    # a text inside a JSON text, and a span's name, have not been through `names`
+    parts = [
+        f"nullif({index.text(key)}, '')" if key == "$name" or " -> " in key else index.text(key)
+        for key in keys
+    ]
     if not parts:
         return "NULL::VARCHAR"
     return parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"

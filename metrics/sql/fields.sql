@@ -7,9 +7,13 @@ WITH extracted AS (
     json_extract_string(attributes, {{attribute_paths}}) AS k,
     json_extract_string(resource, {{resource_paths}}) AS r
   FROM deliveries
+),
+-- a column for every key: what is asked of one key by many fields is worked out once
+named AS (
+  SELECT * EXCLUDE (k, r), {{names}} FROM extracted
 )
 SELECT
   trace_id, span_id, parent_span_id, name, kind, start_ns, end_ns, status, status_message, service, scope, scope_version, trace_state,
   flags, attributes, events, deliveries, emitter,
   {{fields}}
-FROM extracted
+FROM named

@@ -4,18 +4,25 @@
 -- calls of one agent are a chain only after an error.
 WITH ordered AS (
   SELECT
-    c.*,
-    lag(span_id) OVER again AS before_span_id,
-    lag(run_id) OVER again AS before_run_id,
-    lag(outcome) OVER again AS before_outcome,
-    lag(error_kind) OVER again AS before_kind,
-    lag(attempt_no) OVER again AS before_no,
-    lag(call_id) OVER again AS before_call_id,
-    lag(start_ns) OVER again AS before_start_ns,
-    lag(last_ns) OVER again AS before_last_ns,
-    lag(retry_after_s) OVER again AS before_retry_after_s
-  FROM tool_calls c
+    *,
+    -- one call before, once for all that is asked of it
+    lag(struct_pack(span_id, run_id, outcome, error_kind, attempt_no, call_id, start_ns, last_ns, retry_after_s)) OVER again AS earlier
+  FROM tool_calls
   WINDOW again AS (PARTITION BY task_id, intent, role, name, same ORDER BY start_ns, span_id)
+),
+named AS (
+  SELECT
+    * EXCLUDE (earlier),
+    earlier.span_id AS before_span_id,
+    earlier.run_id AS before_run_id,
+    earlier.outcome AS before_outcome,
+    earlier.error_kind AS before_kind,
+    earlier.attempt_no AS before_no,
+    earlier.call_id AS before_call_id,
+    earlier.start_ns AS before_start_ns,
+    earlier.last_ns AS before_last_ns,
+    earlier.retry_after_s AS before_retry_after_s
+  FROM ordered
 ),
 linked AS (
   SELECT
@@ -26,7 +33,7 @@ linked AS (
     before_span_id IS NOT NULL
       AND ((before_outcome <> 'ok' AND start_ns >= before_last_ns) OR coalesce(attempt_no > coalesce(before_no, 1), false)
            OR (role = 'tool' AND before_outcome = 'ok' AND run_id = before_run_id AND call_id = before_call_id AND start_ns >= before_last_ns)) AS goes_on
-  FROM ordered
+  FROM named
 ),
 numbered AS (
   SELECT
@@ -34,24 +41,32 @@ numbered AS (
     sum(CASE WHEN goes_on THEN 0 ELSE 1 END)
       OVER (PARTITION BY task_id, intent, role, name, same ORDER BY start_ns, span_id) AS chain
   FROM linked
+),
+-- something else was done or said in between: the retry may stand on new ground
+again AS (
+  SELECT * FROM numbered WHERE goes_on AND role = 'tool'
+),
+moved AS (
+  SELECT n.trace_id, n.span_id
+  FROM again n
+  JOIN tool_calls o
+    ON o.task_id = n.task_id AND o.is_side_effect AND o.outcome = 'ok'
+    AND o.start_ns >= n.before_start_ns AND o.start_ns < n.start_ns AND o.last_ns <= n.start_ns
+  UNION
+  SELECT n.trace_id, n.span_id
+  FROM again n
+  JOIN interventions i
+    ON i.task_id = n.task_id AND i.decided_at > make_timestamp(n.before_start_ns // 1000) AND i.decided_at <= make_timestamp(n.start_ns // 1000)
 )
 SELECT
-  'chain-' || left(md5(first_value(trace_id || '/' || span_id) OVER whole), 16) AS chain_id,
+  'chain-' || left(md5(first_value(n.trace_id || '/' || n.span_id) OVER whole), 16) AS chain_id,
   n.* EXCLUDE (chain, arguments, said, told),
   row_number() OVER whole AS place,
-  count(*) OVER (PARTITION BY task_id, intent, role, name, same, chain) AS tries,
+  count(*) OVER (PARTITION BY n.task_id, n.intent, n.role, n.name, n.same, n.chain) AS tries,
   CASE WHEN goes_on THEN (start_ns - before_last_ns) / 1e9 END AS wait_s,
   lag(CASE WHEN goes_on AND by_client THEN (start_ns - before_last_ns) / 1e9 END) OVER whole AS earlier_wait_s,
   sum(CASE WHEN coalesce(attempt_no, 1) = 1 THEN 1 ELSE 0 END) OVER whole AS round,
-  -- something else was done or said in between: the retry may stand on new ground
-  goes_on AND role = 'tool' AND (
-    EXISTS (
-      SELECT 1 FROM tool_calls o
-      WHERE o.task_id = n.task_id AND o.is_side_effect AND o.outcome = 'ok'
-        AND o.start_ns >= n.before_start_ns AND o.start_ns < n.start_ns AND o.last_ns <= n.start_ns)
-    OR EXISTS (
-      SELECT 1 FROM interventions i
-      WHERE i.task_id = n.task_id AND i.decided_at > make_timestamp(n.before_start_ns // 1000) AND i.decided_at <= make_timestamp(n.start_ns // 1000))
-  ) AS on_new_ground
+  m.span_id IS NOT NULL AS on_new_ground
 FROM numbered n
-WINDOW whole AS (PARTITION BY task_id, intent, role, name, same, chain ORDER BY start_ns, span_id)
+LEFT JOIN moved m ON m.trace_id = n.trace_id AND m.span_id = n.span_id
+WINDOW whole AS (PARTITION BY n.task_id, n.intent, n.role, n.name, n.same, n.chain ORDER BY n.start_ns, n.span_id)
