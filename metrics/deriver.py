@@ -289,7 +289,6 @@ class Deriver:
         except _OF_THE_DATA as error:
             self._park(moment, error)
             return self.run(moment)
-        self._count_redelivered(upto)
         self._keep(moment, upto)
         spans, tasks = self._spans, self._count("tasks")
         if self._count("core._recheck"):
@@ -416,11 +415,14 @@ class Deriver:
         )
         self._late = self._redelivered = 0
 
-    def _count_redelivered(self, upto: int) -> None:
-        """Count what came again in this pass; a row that was counted once is not when it is derived again."""
+    def _count_read(self) -> None:
+        """Count the rows that were read, and of them what came again.
+
+        A row that was counted once is not when it is derived again.
+        """
         con = self._con
+        self._spans = self._count("touched_spans")
         con.execute("SET VARIABLE counted_seq = (SELECT counted_seq FROM core.pipeline)")
-        con.execute(f"SET VARIABLE upto = {int(upto)}")
         self._redelivered = int(con.execute(pass_sql("redelivered")).fetchall()[0][0])
 
     def _tell_logs(self) -> None:
@@ -461,11 +463,12 @@ class Deriver:
         # a rebuild reads them again, so it does not count them again
         self._late = 0 if self._rebuilding else self._count("late_spans")
         upto = con.execute("SELECT coalesce(max(seq), ?) FROM fresh", [before]).fetchall()[0][0]
+        con.execute(f"SET VARIABLE upto = {int(upto)}")
         return before, int(upto)
 
     def _derive(self, until: str | None = None) -> None:
         self._con.execute(pass_sql("read"))
-        self._spans = self._count("touched_spans")
+        self._count_read()
         for model in models():
             if model.name == "call_costs":
                 self._price()
