@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 PLACEHOLDER = re.compile(r"<[A-Z][A-Z_]*:[0-9a-f]{10}>")
@@ -97,6 +97,38 @@ def _is_dense(text: str) -> bool:
     )
 
 
+_LOCAL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'-"
+_DOMAIN = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
+
+
+def _find_addresses(text: str) -> Iterator[tuple[int, int]]:
+    """Where mail addresses stand. From `@` to `@`: looking at every word of a prompt costs ten times as much."""
+    before, end = 0, 0
+    at = text.find("@")
+    while at >= 0:
+        domain = _DOMAIN.match(text, at + 1)
+        # An address begins where its word does; one that begins inside the address before it is none.
+        start = before + len(text[before:at].rstrip(_LOCAL))
+        before = at + 1
+        if domain is not None and end <= start < at:
+            end = domain.end()
+            yield start, end
+        at = text.find("@", before)
+
+
+def replace_addresses(text: str, replace: Callable[[str, str], str]) -> str:
+    """The text with every mail address replaced by `replace("EMAIL", address)`.
+
+    Also right for a JSON text as a whole, as long as no address in it follows a backslash (see `EMAIL_ESCAPED`):
+    neither addresses nor placeholders hold a character that JSON escapes.
+    """
+    parts, kept = [], 0
+    for start, end in _find_addresses(text):
+        parts += [text[kept:start], replace("EMAIL", text[start:end])]
+        kept = end
+    return "".join([*parts, text[kept:]]) if parts else text
+
+
 @dataclass(frozen=True)
 class Detector:
     """One type of secret: where it may be (`candidate`, RE2), what it is (`shape`), and whether it is one."""
@@ -105,9 +137,13 @@ class Detector:
     candidate: str
     shape: re.Pattern[str]
     confirm: Callable[[str], bool] | None = None
+    fast: Callable[[str, Callable[[str, str], str]], str] | None = None
+    """The same as `shape`, quicker."""
 
     def sub(self, text: str, replace: Callable[[str, str], str]) -> str:
         """The text with every confirmed match replaced by `replace(type, value)`."""
+        if self.fast is not None:
+            return self.fast(text, replace)
         confirm, name = self.confirm, self.name
 
         def one(match: re.Match[str]) -> str:
@@ -179,6 +215,7 @@ DETECTORS: tuple[Detector, ...] = (
         re.compile(
             r"(?<![A-Za-z0-9._%+'-])[A-Za-z0-9._%+'-]++@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"
         ),
+        fast=replace_addresses,
     ),
     Detector(
         "IBAN",
@@ -203,6 +240,9 @@ DETECTORS: tuple[Detector, ...] = (
         is_phone,
     ),
 )
+
+EMAIL_ESCAPED = r"\\[A-Za-z0-9._%+'-]+@"
+"""RE2: in a JSON text, an address right after a backslash, whose first letter may be part of an escape."""
 
 # A key whose value is secret by its name. Not among them: `..._tokens` (they are counted), an idempotency key and
 # a session id (they say which work belongs together).

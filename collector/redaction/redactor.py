@@ -23,7 +23,14 @@ import pyarrow.compute as pc
 from collector.batch import Batch
 from collector.redaction import detectors
 from collector.redaction.content import ContentDropper
-from collector.redaction.detectors import DETECTORS, KEY_CANDIDATE, PLACEHOLDER, TEXT_CANDIDATE
+from collector.redaction.detectors import (
+    DETECTORS,
+    EMAIL_ESCAPED,
+    KEY_CANDIDATE,
+    PLACEHOLDER,
+    TEXT_CANDIDATE,
+    replace_addresses,
+)
 from collector.redaction.policy import Policy, RedactionRules
 
 log = logging.getLogger("agent_slo.redaction")
@@ -33,6 +40,10 @@ _ESCAPED = r"\\u00[2-7][0-9A-Fa-f]"
 _SHAPES = "|".join(d.candidate for d in DETECTORS)
 _DOCUMENT = f"{_SHAPES}|{KEY_CANDIDATE}|{_ESCAPED}"
 _LEAF = f"{_SHAPES}|{TEXT_CANDIDATE}"
+# What a document must not hold for its addresses to be replaced in the text as it stands, without reading the JSON.
+_MORE_THAN_ADDRESSES = "|".join(
+    [*(d.candidate for d in DETECTORS if d.name != "EMAIL"), KEY_CANDIDATE, _ESCAPED, EMAIL_ESCAPED]
+)
 _SHORTEST = 6
 _DEEPEST = 96
 _NESTED = 8
@@ -115,7 +126,7 @@ class Redactor:
             if pc.any(dropping).as_py():
                 column = _at(column, dropping, partial(self._dropped, name))
             hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _DOCUMENT), False))
-            table = self._replace(table, name, _at(column, hits, self._documents))
+            table = self._replace(table, name, _at(column, hits, self._clean))
         for name in texts:
             column = table.column(name).combine_chunks()
             if name == "status_message":
@@ -135,7 +146,7 @@ class Redactor:
         hits = pc.match_substring_regex(words, _DOCUMENT)
         if not pc.any(hits).as_py():
             return column.combine_chunks()
-        clean = _at(words, hits, self._documents).take(coded.indices)
+        clean = _at(words, hits, self._clean).take(coded.indices)
         return pc.if_else(active, clean, column.combine_chunks())
 
     def _dropped(self, column: str, texts: list[str]) -> list[str | None]:
@@ -158,6 +169,16 @@ class Redactor:
             out.append('{"agent_slo.redaction":"failed"}' if text.startswith("{") else None)
 
     # ------------------------------------------------------------------ documents
+
+    def _clean(self, texts: list[str]) -> list[str | None]:
+        """JSON texts without secrets, in the same order. Most hold addresses and nothing else."""
+        out: list[str | None] = list(texts)
+        more = _where(pc.match_substring_regex(pa.array(texts, pa.string()), _MORE_THAN_ADDRESSES))
+        for place, clean in zip(more, self._documents([texts[i] for i in more]), strict=True):
+            out[place] = clean
+        for place in set(range(len(texts))).difference(more):
+            out[place] = replace_addresses(texts[place], self.placeholder)
+        return out
 
     def _documents(self, texts: list[str]) -> list[str | None]:
         """JSON texts without secrets, in the same order."""
