@@ -130,6 +130,20 @@ class Config(MetricsSettings):
                 raise ValueError(f"entry {number + 1}, {key or 'the whole'}: {first['msg']}") from error
         return prices
 
+    @field_validator("alerts")
+    @classmethod
+    def _known_findings(cls, alerts: AlertSettings) -> AlertSettings:
+        # The taxonomy is read only where a rule needs it: most commands start without.
+        if alerts.events:
+            from agent_slo.finding_kinds import check_kind
+
+            for rule in alerts.events:
+                try:
+                    check_kind(rule.finding)
+                except ValueError as error:
+                    raise ValueError(f"events, {rule.name}, finding: {error}") from error
+        return alerts
+
     def price_overrides(self) -> list[PriceOverride]:
         """The `prices` section as the price book takes it."""
         return [PriceOverride.model_validate(price) for price in self.prices]

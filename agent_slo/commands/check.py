@@ -15,6 +15,7 @@ import click
 from agent_slo.as_of import reading_as_of
 from agent_slo.derivation import derive_once
 from agent_slo.errors import EXIT_FINDING, CommandError
+from agent_slo.finding_kinds import SEVERITIES, check_kind
 from agent_slo.importing import StoreSink, bring_in
 from agent_slo.options import Place, as_of_option, common
 from agent_slo.output import answer_console, print_json, say, words_console
@@ -115,11 +116,7 @@ def check(
     Checks TRACES (OTLP files, folders or - for stdin) decided a day after their last span, or without any the
     data folder as it is. Exit code 1 when the gate fails.
     """
-    forbidden = frozenset(forbid)
-    if "none" in forbidden:
-        if len(forbidden) > 1:
-            raise CommandError("--forbid none: stands alone; remove it or the others")
-        forbidden = frozenset()
+    forbidden = _forbidden(forbid)
     rules = Rules(frozenset(fail_on), min_events, require_data, forbidden)
     before = read_baseline(baseline) if baseline else None
     objectives = load(list(files)) if files else place.objectives()
@@ -136,7 +133,8 @@ def check(
         junit_file.write_text(junit(cases), encoding="utf-8")
     if sarif_file:
         checked = traces[0] if traces else place.data
-        sarif_file.write_text(sarif(cases, checked.as_posix(), program_version()), encoding="utf-8")
+        text = sarif(cases, checked.as_posix(), program_version(), compared=before is not None)
+        sarif_file.write_text(text, encoding="utf-8")
     failed = [c for c in cases if c.failed]
     if form == "json":
         print_json({"passed": not failed, "tasks": tasks, "cases": [_plain(c) for c in cases]})
@@ -144,6 +142,26 @@ def check(
         _tell(cases, tasks)
     if failed:
         sys.exit(EXIT_FINDING)
+
+
+def _forbidden(given: Sequence[str]) -> frozenset[str]:
+    """What --forbid names. Raises CommandError for a word that no finding has: it would forbid nothing."""
+    if "none" in given:
+        if len(given) > 1:
+            raise CommandError("--forbid none: stands alone; remove it or the others")
+        return frozenset()
+    for word in given:
+        kind, is_severity, severity = word.partition("severity:")
+        if is_severity and not kind and severity not in SEVERITIES:
+            raise CommandError(
+                f"--forbid {word}: {severity!r} is no severity; there are {', '.join(SEVERITIES)}"
+            )
+        try:
+            if not is_severity:
+                check_kind(word)
+        except ValueError as error:
+            raise CommandError(f"--forbid: {error}") from error
+    return frozenset(given)
 
 
 @contextmanager

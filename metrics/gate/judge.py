@@ -95,7 +95,11 @@ def judge_objective(row: Row, rules: Rules, before: Baseline | None) -> Case:
     if state == "invalid":
         result, why = "failed", f"cannot be counted: {row['notes']}"
     elif state in ("no_data", "insufficient_data"):
-        words = "no events" if state == "no_data" else f"only {row['n']} events, too few to judge"
+        words = (
+            "no events"
+            if state == "no_data"
+            else f"only {row['n']} event{'s' * (row['n'] != 1)}, too few to judge"
+        )
         result, why = ("failed" if rules.require_data else "skipped"), words
     else:
         fell = worse(row["good"], row["n"], old.good, old.n) if old else None

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from metrics.gate.judge import Case
@@ -47,8 +48,13 @@ def junit(cases: Sequence[Case]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
 
-def sarif(cases: Sequence[Case], place: str, version: str) -> str:
-    """SARIF with one result per case that failed or is known; `place` is the file or folder that was checked."""
+def sarif(cases: Sequence[Case], place: str, version: str, *, compared: bool = False) -> str:
+    """SARIF with one result per case that failed or is known.
+
+    `place` is the file or folder that was checked (`-`: standard input); `compared`: there was a baseline, so each
+    result says whether it is new.
+    """
+    uri = "stdin" if place == "-" else quote(place)
     told = [c for c in cases if c.result in ("failed", "known")]
     rules = sorted({c.rule for c in told})
     value = {
@@ -63,7 +69,7 @@ def sarif(cases: Sequence[Case], place: str, version: str) -> str:
                         "rules": [{"id": r, "shortDescription": {"text": _rule_words(r)}} for r in rules],
                     }
                 },
-                "results": [_result(c, rules.index(c.rule), place) for c in told],
+                "results": [_result(c, rules.index(c.rule), uri, compared) for c in told],
             }
         ],
     }
@@ -75,7 +81,7 @@ def _rule_words(rule: str) -> str:
     return f"The objective {name} is met" if kind == "objective" else f"No finding of the kind {name}"
 
 
-def _result(case: Case, index: int, place: str) -> dict[str, Any]:
+def _result(case: Case, index: int, uri: str, compared: bool) -> dict[str, Any]:
     logical = [{"fullyQualifiedName": t, "kind": "task"} for t in case.tasks]
     return {
         "ruleId": case.rule,
@@ -84,12 +90,12 @@ def _result(case: Case, index: int, place: str) -> dict[str, Any]:
         "message": {"text": f"{case.title}: {case.why}"},
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {"uri": place}, "region": {"startLine": 1}},
+                "physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}},
                 **({"logicalLocations": logical} if logical else {}),
             }
         ],
         "partialFingerprints": {
             "agentSlo/v1": hashlib.sha256(f"{case.group}\n{case.name}".encode()).hexdigest()[:32]
         },
-        "baselineState": "new" if case.failed else "unchanged",
+        **({"baselineState": "new" if case.failed else "unchanged"} if compared else {}),
     }

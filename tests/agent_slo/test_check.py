@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from xml.etree.ElementTree import parse
 
+import pytest
+
 from tests.agent_slo.conftest import Run
 
 
@@ -73,3 +75,21 @@ def test_bad_input_is_one_line(run: Run, tmp_path: Path, sample_data: Path) -> N
     baseline = tmp_path / "baseline.json"
     baseline.write_text("[]")
     assert run("check", "--data", sample_data, "--baseline", baseline).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("duplicate_acton",), "'duplicate_acton' is no kind of finding; did you mean 'duplicate_action'?"),
+        (("severity:hi",), "'hi' is no severity; there are high, medium, low"),
+        (("none", "lost"), "stands alone"),
+        (("x",), "there are duplicate_action"),
+    ],
+)
+def test_a_word_that_forbids_nothing_is_refused(
+    run: Run, samples: Path, given: tuple[str, ...], words: str
+) -> None:
+    result = run("check", samples, *(part for word in given for part in ("--forbid", word)))
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

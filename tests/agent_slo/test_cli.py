@@ -133,7 +133,7 @@ def test_json_writes_times_numbers_and_unknowns_plainly(run: Run, sample_data: P
 
 def test_report_for_machines(run: Run, sample_data: Path) -> None:
     report = json.loads(run("report", "--data", sample_data, "--format", "json").stdout)
-    assert set(report) == {"as_of", "slos", "tasks", "waste", "findings", "duplicates"}
+    assert set(report) == {"as_of", "warning", "slos", "tasks", "waste", "findings", "duplicates"}
     assert report["as_of"] == AS_OF
     assert sum(report["tasks"].values()) == 23
     once = next(row for row in report["slos"] if row["sli_name"] == "duplicate_action")

@@ -171,6 +171,10 @@ def test_a_file_of_megabytes_is_not_even_read(tmp_path: Path) -> None:
             "maintenance.0.start: 0001-01-01 00:00:00+14:00 is no time in UTC",
         ),
         (
+            "alerts: {events: [{name: a, finding: duplicate_acton}]}",
+            "alerts: events, a, finding: 'duplicate_acton' is no kind of finding; did you mean 'duplicate_action'?",
+        ),
+        (
             "alerts: {silences: [{start: 2026-01-02T00:00Z, end: 2026-01-01, reason: x}]}",
             "alerts.silences.0: it ends before it starts",
         ),

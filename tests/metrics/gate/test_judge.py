@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import fromstring
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -176,7 +177,7 @@ def test_junit() -> None:
 
 
 def test_sarif() -> None:
-    value = json.loads(sarif(CASES, "traces.jsonl", "1.0"))
+    value = json.loads(sarif(CASES, "traces.jsonl", "1.0", compared=True))
     (run,) = value["runs"]
     assert value["version"] == "2.1.0"
     assert [r["ruleId"] for r in run["results"]] == ["objective/done/o", "finding/lost"]
@@ -193,3 +194,60 @@ def test_sarif() -> None:
     assert {r["partialFingerprints"]["agentSlo/v1"] for r in again} == {
         r["partialFingerprints"]["agentSlo/v1"] for r in run["results"]
     }
+
+
+SARIF = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "items": {
+                "required": ["tool", "results"],
+                "properties": {
+                    "tool": {
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "required": ["name"],
+                                "properties": {"rules": {"uniqueItems": True, "items": {"required": ["id"]}}},
+                            }
+                        },
+                    },
+                    "results": {
+                        "items": {
+                            "required": ["message", "ruleId", "level"],
+                            "properties": {
+                                "message": {"required": ["text"]},
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "baselineState": {"enum": ["new", "unchanged", "updated", "absent"]},
+                                "partialFingerprints": {"additionalProperties": {"type": "string"}},
+                            },
+                        }
+                    },
+                },
+            }
+        },
+    },
+}
+"""What SARIF 2.1.0 requires of the parts that are written; checked once against the whole of the OASIS schema."""
+
+
+@pytest.mark.parametrize("compared", [True, False])
+def test_sarif_has_what_the_standard_requires(compared: bool) -> None:
+    value = json.loads(sarif(CASES, "traces.jsonl", "1.0", compared=compared))
+    jsonschema.validate(value, SARIF)
+    states = ["baselineState" in r for r in value["runs"][0]["results"]]
+    assert states == [compared] * 2
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**value, "version": "2.0"}, SARIF)
+
+
+@pytest.mark.parametrize(
+    ("place", "uri"),
+    [("my traces/a#1.jsonl", "my%20traces/a%231.jsonl"), ("-", "stdin"), ("data", "data")],
+)
+def test_sarif_names_the_place_as_a_uri(place: str, uri: str) -> None:
+    (run,) = json.loads(sarif(CASES, place, "1.0"))["runs"]
+    location = run["results"][0]["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"] == uri
