@@ -27,6 +27,7 @@ COMMANDS = {
     "tools": ("tools", "tools"),
     "incidents": ("incidents", "incidents"),
     "incident": ("incidents", "incident"),
+    "cases": ("cases", "cases"),
     "export": ("export", "export_cases"),
     "replay": ("replay", "replay"),
     "query": ("query", "query"),

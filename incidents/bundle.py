@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from incidents import otlp, targets
+from incidents import otlp, reviews, targets
 from incidents.case import Group, canonical_text, make_group, schema_text
 from incidents.evidence import Row, Source, find, gather
 from incidents.redaction import LEAST_SECRET
@@ -37,6 +37,8 @@ class Written:
     excluded: list[Json] = field(default_factory=list)
     cases: int = 0
     bytes: int = 0
+    fresh: list[reviews.Content] = field(default_factory=list)
+    """Contents that the store does not know yet: to be kept there, so that the next export numbers them on."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Choice:
     kinds: Sequence[str] = ()
     targets: Sequence[str] = ("jsonl",)
     include_draft: bool = False
+    case_set: str | None = None
+    """Only cases of this set, and of those only approved ones unless `include_draft`."""
 
 
 def check_folder(out: Path, data: Path, force: bool) -> None:
@@ -91,12 +95,15 @@ def export(
         raise ExportError(f"no target {known[0]!r}; there are {', '.join(targets.TARGETS)}")
     incidents = _chosen(source, choice)
     earlier = _revisions(out)
+    kept = reviews.kept(source, [row["incident_id"] for row in incidents])
     written = Written(out)
     parts: dict[str, str] = {}
     groups: list[Group] = []
     for number, evidence in enumerate(gather(source, incidents), start=1):
         group = make_group(evidence, settings, f"agent-slo/{version}")
         _number(group, earlier)
+        reviews.settle(group, kept)
+        written.fresh += kept.fresh(group)
         trace = canonical_text(otlp.export_request(evidence.spans, group.redactor)) + "\n"
         reason = _left_out(group, trace, choice)
         if reason:
@@ -143,13 +150,27 @@ def _left_out(group: Group, trace: str, choice: Choice) -> str | None:
     for secret in sorted(group.redactor.found):
         if len(secret) >= LEAST_SECRET and (secret in text or json.dumps(secret)[1:-1] in text):
             return "a value that was redacted still stood in the case, so nothing of it was written"
-    if group.draft and not choice.include_draft and not choice.incidents:
-        return f"draft: {group.incident['review']['note']}"
+    if choice.incidents and choice.case_set is None:
+        return None
+    review, case_id = group.incident["review"], group.incident["case_id"]
+    if choice.case_set is not None and group.incident["set"] != choice.case_set:
+        return f"in the set {group.incident['set']}, not {choice.case_set}"
+    if review["state"] in ("rejected", "retired") and choice.case_set != "retired":
+        return f"{review['state']}" + (f": {review['note']}" if review["note"] else "")
+    if choice.include_draft:
+        return None
+    if group.draft:
+        return f"draft: {group.reason}"
+    if choice.case_set in reviews.GATED and review["state"] != "approved":
+        return f"not approved: look at it, then `agent-slo cases approve {case_id}`"
     return None
 
 
 def _number(group: Group, earlier: Mapping[str, tuple[str, int]]) -> None:
-    """The revision grows when the same case is exported with another content: never a silent overwrite."""
+    """The revision grows when the same case is exported with another content: never a silent overwrite.
+
+    This is the number by the export that is replaced; where the store knows the case, its number stands.
+    """
     for case in group.cases:
         before = earlier.get(case["case_id"])
         if before is not None:
@@ -182,6 +203,7 @@ def _summary(group: Group) -> Json:
         "failure_mode": incident["classification"]["failure_mode"],
         "title": incident["title"],
         "seen_count": incident["origin"]["seen_count"],
+        "set": incident["set"],
         "state": incident["review"]["state"],
         "note": incident["review"]["note"],
         "recorded_fails": list(group.proof.recorded_fails),
@@ -237,12 +259,12 @@ def _readme(groups: Sequence[Group], choice: Choice) -> str:
     ]
     for name in dict.fromkeys(choice.targets):
         lines += targets.HOW_TO[name]
-    lines += ["## Groups", "", "| group | split | state | cases |", "|---|---|---|---|"]
+    lines += ["## Groups", "", "| group | set | split | state | cases |", "|---|---|---|---|---|"]
     for group in groups:
         incident = group.incident
         # only ids and words of ours: a title may hold the name of a tool, which is data from a trace
         lines.append(
-            f"| `{incident['split_group']}` | {incident['split']} | {incident['review']['state']} "
+            f"| `{incident['split_group']}` | {incident['set']} | {incident['split']} | {incident['review']['state']} "
             f"| {', '.join('`' + case['case_id'] + '`' for case in group.cases)} |"
         )
     return "\n".join(lines) + "\n"

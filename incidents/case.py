@@ -66,7 +66,13 @@ class Group:
 
     @property
     def draft(self) -> bool:
-        return bool(self.incident["review"]["state"] == "draft")
+        """Whether it does not prove itself, whatever people said of it."""
+        return not self.proof.holds
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is a draft, redacted like the case; None when it proves itself."""
+        return self.redactor.text("; ".join(self.proof.reasons)) if self.draft else None
 
 
 @cache
@@ -124,11 +130,12 @@ def make_group(evidence: Evidence, settings: MetricsSettings, exporter: str) -> 
         reason for reason in proof.reasons if not (expectation.reason and reason == "it has no checks")
     ]
     state = "draft" if reasons else "in_review"
-    note = redactor.text("; ".join(dict.fromkeys(reasons))) if reasons else None
+    proof = Proof(proof.recorded_fails, tuple(dict.fromkeys(reasons)))
+    group = Group(cases, proof, redactor.found, redactor)
     for case in cases:
-        case["review"] = {"state": state, "by": None, "at": None, "note": note}
+        case["review"] = {"state": state, "by": None, "at": None, "note": group.reason}
         case["content_hash"] = content_hash(case)
-    return Group(cases, Proof(proof.recorded_fails, tuple(reasons)), redactor.found, redactor)
+    return group
 
 
 def _repeated(evidence: Evidence, tools: Mapping[str, Tool]) -> Tool | None:

@@ -1,6 +1,6 @@
 """Groups findings into incidents after a pass of the derivation, and keeps what operators say of them.
 
-Both tables are computed anew from the findings, so they are the same whether the findings came at once or over
+The tables are computed anew from the findings, so they are the same whether the findings came at once or over
 weeks. What a person decided is a log of its own that no derivation touches.
 """
 
@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 import duckdb
 
+from incidents import reviews
 from incidents.queries import query_text
 
 State = Literal["open", "acknowledged", "resolved", "ignored"]
@@ -24,7 +25,8 @@ _LOG = """
 CREATE TABLE IF NOT EXISTS core.incident_log (
   incident_id VARCHAR, said_at TIMESTAMP, state VARCHAR, note VARCHAR, verdict VARCHAR)
 """
-_KEPT = ("incident_findings", "incidents")
+_KEPT = ("incident_findings", "incidents", "cases")
+_SAID = ("incident_log", "case_log", "case_revisions")
 
 
 def refresh(con: duckdb.DuckDBPyConnection) -> bool:
@@ -34,7 +36,9 @@ def refresh(con: duckdb.DuckDBPyConnection) -> bool:
     tables hide the views of the same names. Nothing is written when nothing changed.
     """
     con.execute(_LOG)
-    con.execute("CREATE OR REPLACE TEMP VIEW incident_log AS SELECT * FROM core.incident_log")
+    con.execute(reviews.TABLES)
+    for name in _SAID:
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM core.{name}")
     changed = False
     for name in _KEPT:
         con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS\n{query_text(name)}")
@@ -49,7 +53,8 @@ def refresh(con: duckdb.DuckDBPyConnection) -> bool:
                 con.execute(f"INSERT INTO core.{name} SELECT * FROM temp.{name}")
     for name in _KEPT:
         con.execute(f"DROP TABLE temp.{name}")
-    con.execute("DROP VIEW temp.incident_log")
+    for name in _SAID:
+        con.execute(f"DROP VIEW temp.{name}")
     return changed
 
 

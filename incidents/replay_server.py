@@ -206,7 +206,9 @@ def serving(replay: ReplayServer, port: int = 0, verdict: Callable[[], Json] | N
         listener.close()
         raise
     server = uvicorn.Server(
-        uvicorn.Config(app, log_level="critical", access_log=False, lifespan="on", timeout_graceful_shutdown=1)
+        uvicorn.Config(
+            app, log_level="critical", access_log=False, lifespan="on", timeout_graceful_shutdown=1
+        )
     )
     ready = threading.Event()
     thread = threading.Thread(target=_run, args=(server, listener, ready), name="replay-server", daemon=True)

@@ -27,7 +27,7 @@ SHOWN_STATES = (*STATES, "reopened")
 def require_grouped(reader: Reader, data: Path) -> None:
     """Raise `CommandError` when the folder was derived by a version that knew no incidents."""
     require_derived(reader, data)
-    if not has_view(reader, "incident_findings"):
+    if not has_view(reader, "incident_findings") or not has_view(reader, "cases"):
         raise CommandError(
             f"{data}: incidents are not grouped yet; run `agent-slo rederive --data {data}` once"
         )
