@@ -1,5 +1,5 @@
 -- Grain: one row per run: what its steps show, before any verdict.
--- Inputs: run_steps, task_rules.
+-- Inputs: run_steps, tool_classes, task_rules.
 WITH work AS (
   SELECT
     *,
@@ -24,13 +24,14 @@ tools AS (
   SELECT
     w.*,
     w.is_interrupt
-      -- a preview or a cached answer that says so is no call waiting for anyone
-      OR (w.disposition_stated IS NULL AND w.results_captured AND w.result IS NULL AND w.status <> 'error')
-      OR (w.disposition_stated IS NULL AND NOT w.results_captured AND w.result IS NULL AND w.status <> 'error' AND w.start_ns >= m.last_ns)
+      -- work that was given to a person is gone, whatever came back; a preview or a cached answer that says so is no call waiting for anyone
+      OR (w.disposition_stated IS NULL AND NOT coalesce(k.hands_over, false) AND w.results_captured AND w.result IS NULL AND w.status <> 'error')
+      OR (w.disposition_stated IS NULL AND NOT coalesce(k.hands_over, false) AND NOT w.results_captured AND w.result IS NULL AND w.status <> 'error' AND w.start_ns >= m.last_ns)
       OR says_pause(w.result) AS is_half,
     w.is_interrupt OR says_pause(w.result) AS says_pause
   FROM work w
   LEFT JOIN last_model m ON m.run_id = w.run_id
+  LEFT JOIN tool_classes k ON k.tool = w.tool
   WHERE w.role = 'tool'
 ),
 asked AS (
@@ -110,6 +111,9 @@ whole AS (
     max(deadline_s) AS deadline_s,
     min(trigger_stated) AS trigger_stated,
     bool_or(dropped) AS dropped,
+    bool_or(sampled) AS sampled,
+    -- taken in, and nothing of the work itself
+    NOT bool_or(role IN ('agent', 'workflow', 'model', 'tool') OR coalesce(mark = 'start_marker', false)) AS only_accepted,
     arg_max(evaluation, (start_ns, span_id)) FILTER (WHERE evaluation IS NOT NULL) AS evaluation,
     count(*) FILTER (WHERE is_model_call) AS model_calls,
     bool_or(is_root) AS has_root,

@@ -12,6 +12,8 @@ WITH judged AS (
       OR (last_model_output_tokens > 0 AND last_model_finish = 'stop')
       OR (last_model_span_id IS NULL AND root_output_tokens > 0 AND root_finish = 'stop'), false) AS answered,
     CASE
+      WHEN only_accepted THEN
+        CASE WHEN getvariable('as_of') < make_timestamp(last_ns // 1000) + to_seconds(quiet_s) THEN 'running' ELSE 'crashed' END
       -- some runtimes export no root for a run that raised: then the last thing seen is the error that ended it
       WHEN NOT root_ended THEN
         CASE WHEN getvariable('as_of') < make_timestamp(last_ns // 1000) + to_seconds(quiet_s) THEN 'running'
@@ -28,6 +30,7 @@ WITH judged AS (
       ELSE 'ended'
     END AS verdict,
     CASE
+      WHEN only_accepted THEN 'run.accepted_never_begun'
       WHEN NOT root_ended AND ends_on_error THEN 'run.failed.ends_on_an_error'
       WHEN NOT has_root THEN 'run.no_root'
       WHEN NOT root_ended THEN 'run.root_never_ended'
@@ -62,8 +65,8 @@ SELECT
     list_concat([root_span_id, last_model_span_id, agent_error_span_id, CASE WHEN coalesce(root_span_id, last_model_span_id) IS NULL THEN last_span_id END], half_span_ids),
     lambda s: s IS NOT NULL) AS evidence,
   make_timestamp(start_ns // 1000) AS started_at,
-  CASE WHEN root_ended THEN make_timestamp(root_end_ns // 1000) END AS ended_at,
+  CASE WHEN root_ended AND NOT only_accepted THEN make_timestamp(root_end_ns // 1000) END AS ended_at,
   make_timestamp(last_ns // 1000) AS last_seen_at,
-  CASE WHEN NOT root_ended THEN make_timestamp(last_ns // 1000) + to_seconds(quiet_s) END AS quiet_at,
+  CASE WHEN NOT root_ended OR only_accepted THEN make_timestamp(last_ns // 1000) + to_seconds(quiet_s) END AS quiet_at,
   coalesce(input_id, md5(user_text)) AS input_key
 FROM judged

@@ -1,7 +1,7 @@
 -- Grain: one row per SLI and subject (a task, or something in it): what objectives count.
 -- Inputs: tasks, attempts, uncertain, retry_chains, retry_faults, claims, dead_letters, saga, plans, time_limits, run_verdicts,
 --   task_runs, _escalations; variable as_of.
--- No row for `availability`: without service hours or caller spans it is unknown.
+-- No row for `availability`: its events are slices of time, not tasks (passes/availability.sql).
 -- Event time is the moment the verdict became due. For latency, active_latency and cost, `good` means measured: the
 -- objective holds `value` against its own cut; `bad` is bad whatever the cut.
 WITH judged AS (
@@ -32,7 +32,7 @@ per_task AS (
   UNION ALL
   SELECT 'cost', *, CASE WHEN cost_complete AND cost_usd IS NOT NULL THEN 'good' ELSE 'unknown' END, CASE WHEN cost_complete THEN cost_usd END FROM judged
   UNION ALL
-  SELECT 'lost_task', *, CASE WHEN outcome = 'lost' OR ended_at > deadline_at THEN 'bad' ELSE 'good' END, NULL FROM judged
+  SELECT 'lost_task', *, CASE WHEN sampled THEN 'unknown' WHEN outcome = 'lost' OR ended_at > deadline_at THEN 'bad' ELSE 'good' END, NULL FROM judged
   UNION ALL
   SELECT 'dead_letter', *, CASE WHEN task_id IN (SELECT task_id FROM dead_letters) THEN 'bad' ELSE 'good' END, NULL FROM judged
   UNION ALL
@@ -65,10 +65,13 @@ per_task AS (
 ),
 -- what is counted below the task: attempts, chains of tries, calls, runs
 per_subject AS (
-  SELECT 'duplicate_action' AS sli, task_id, attempt_id AS subject_id, started_at AS event_time,
-    CASE WHEN duplicate = 'unprotected' THEN 'bad' ELSE 'good' END AS verdict, NULL::DOUBLE AS value, true AS in_maintenance
-  FROM attempts
-  WHERE action_id IS NOT NULL
+  -- what a sender that samples did twice, or lost, may be in a trace it did not keep
+  SELECT 'duplicate_action' AS sli, a.task_id, a.attempt_id AS subject_id, a.started_at AS event_time,
+    CASE WHEN t.sampled THEN 'unknown' WHEN a.duplicate = 'unprotected' THEN 'bad' ELSE 'good' END AS verdict, NULL::DOUBLE AS value,
+    true AS in_maintenance
+  FROM attempts a
+  JOIN tasks t USING (task_id)
+  WHERE a.action_id IS NOT NULL
   UNION ALL
   SELECT 'uncertain_outcome', task_id, attempt_id, due_at, CASE WHEN settled_at <= due_at THEN 'good' ELSE 'bad' END,
     epoch(settled_at) - last_ns / 1e9, true
@@ -98,7 +101,7 @@ per_subject AS (
   JOIN judged j USING (task_id)
   LEFT JOIN task_runs m ON m.task_id = t.task_id AND m.position > t.position
   LEFT JOIN run_verdicts n ON n.run_id = m.run_id
-  WHERE r.verdict = 'crashed'
+  WHERE r.verdict = 'crashed' AND NOT r.only_accepted
   GROUP BY j.task_id, r.run_id, j.decided_at
 )
 SELECT
@@ -122,7 +125,7 @@ SELECT
   CASE WHEN t.excluded_reason IS NULL OR (s.in_maintenance AND t.excluded_reason = 'maintenance') THEN s.verdict ELSE 'excluded' END,
   s.value, t.agent, t.task_type, t.service, t.environment, t.app_version,
   CASE WHEN NOT (s.in_maintenance AND t.excluded_reason = 'maintenance') THEN t.excluded_reason END,
-  true,
+  s.verdict <> 'unknown',
   NULL
 FROM per_subject s
 JOIN tasks t USING (task_id)

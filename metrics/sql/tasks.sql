@@ -5,7 +5,7 @@
 -- against it; what is not known is unknown.
 WITH members AS (
   SELECT t.task_id, t.position, r.*,
-    row_number() OVER (PARTITION BY t.task_id ORDER BY r.dropped, t.position DESC) AS from_end,
+    row_number() OVER (PARTITION BY t.task_id ORDER BY r.dropped OR r.only_accepted, t.position DESC) AS from_end,
     row_number() OVER (PARTITION BY t.task_id ORDER BY t.position) AS from_start
   FROM task_runs t
   JOIN run_verdicts r USING (run_id)
@@ -29,7 +29,8 @@ whole AS (
     sum(model_calls)::BIGINT AS model_calls,
     -- a run that lost its root turns from running to crashed by the clock alone, whatever the task's outcome
     min(quiet_at) FILTER (WHERE quiet_at > getvariable('as_of')) AS next_quiet_at,
-    bool_or(verdict IN ('failed', 'aborted', 'crashed')) AS had_trouble
+    bool_or(verdict IN ('failed', 'aborted') OR (verdict = 'crashed' AND NOT only_accepted)) AS had_trouble,
+    bool_or(sampled) AS sampled
   FROM members
   GROUP BY task_id
 ),
@@ -245,6 +246,7 @@ SELECT
   list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.unreported_span_id, e.handed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
   e.deadline_at,
   e.had_trouble,
+  e.sampled,
   e.evaluated
 FROM ended e
 LEFT JOIN spent u USING (task_id)

@@ -1,7 +1,7 @@
 -- Grain: one row per tool name seen in the touched tasks: what configuration says of it and what its name suggests.
--- Inputs: steps, tool_rules, verbs, escalation_words, handover_words, control_words, inverse_verbs.
+-- Inputs: run_steps, tool_rules, verbs, escalation_words, handover_words, control_words, inverse_verbs.
 WITH tools AS (
-  SELECT DISTINCT tool FROM steps WHERE role = 'tool' AND tool IS NOT NULL
+  SELECT DISTINCT tool FROM run_steps WHERE role = 'tool' AND tool IS NOT NULL
 ),
 split AS (
   SELECT tool, string_split_regex(lower(regexp_replace(tool, '([a-z0-9])([A-Z])', '\1_\2', 'g')), '[^a-z0-9]+') AS words FROM tools

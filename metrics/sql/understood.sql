@@ -54,7 +54,12 @@ SELECT
   deliveries,
   coalesce(contains(flags, 'remote_parent'), false) AS remote_parent,
   CASE WHEN stated_role = 'build' OR name = 'agent_slo.run.started' THEN 'other' ELSE stated_role END AS role,
-  CASE WHEN stated_role = 'build' THEN 'build' WHEN name = 'agent_slo.run.started' THEN 'start_marker' END AS mark,
+  CASE
+    WHEN stated_role = 'build' THEN 'build'
+    WHEN name = 'agent_slo.run.started' THEN 'start_marker'
+    -- a request or a message that was taken in for a named task: the task exists, whether an agent ever began it or not
+    WHEN stated_role = 'other' AND kind IN ('server', 'consumer') AND coalesce(task_id_stated, resource_task_id, input_id) IS NOT NULL THEN 'accepted'
+  END AS mark,
   operation,
   agent,
   CASE WHEN stated_role IN ('tool', 'human') THEN tool END AS tool,
@@ -82,6 +87,8 @@ SELECT
   sane_number(deadline_s, 1e9) AS deadline_s,
   trigger_stated,
   coalesce(try_cast(dropped AS BOOLEAN), false) AS dropped,
+  -- a threshold above zero in the trace state: of the sender's traces, only some were kept
+  ltrim(regexp_extract(trace_state, '(?:^|,)\s*ot=(?:[^,]*;)?th:([0-9a-f]+)', 1), '0') <> '' AS sampled,
   effect_stated,
   sane_number(timeout_s, 1e9) AS timeout_s,
   on_failure, idempotency_key, disposition_stated, compensates, decision, canonical_arguments(decision_arguments) AS decision_arguments,

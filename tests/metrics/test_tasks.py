@@ -152,3 +152,66 @@ def test_a_call_id_that_only_counts_joins_no_unrelated_runs(memory: MemoryBench)
     memory.derive_only([request(sent)], at(90_000))
     assert outcomes(memory) == ["completed"] * 3
     assert memory.rows("SELECT * FROM core.findings") == []
+
+
+def accepted(trace: str, start: float, name: str = "POST /runs", **more: Any) -> Span:
+    """What a web framework records when a request for a task comes in."""
+    return {**span(trace, name, start, start + 0.1, None, **more), "kind": 2}
+
+
+def test_a_request_taken_in_and_never_begun_is_lost(memory: MemoryBench) -> None:
+    asked = accepted("t1", 0, agent_slo__task__id="order-17")
+    memory.derive_only([request([asked])], at(60))
+    assert outcomes(memory) == ["running"]
+    memory.derive_only([request([asked])], at(10_000))
+    assert memory.rows("SELECT task_id, outcome, rule FROM core.tasks") == [
+        {"task_id": "order-17", "outcome": "lost", "rule": "task.lost.no_terminal_run"}
+    ]
+    # another request in the same trace of no named task is nobody's task
+    memory.derive_only([request([accepted("t1", 0, "GET /health")])], at(10_000))
+    assert outcomes(memory) == []
+
+
+def test_requests_around_a_finished_task_do_not_open_it_again(memory: MemoryBench) -> None:
+    asked = accepted("t1", 0, agent_slo__task__id="order-17")
+    done = turn("t2", 5, "refund A-1", "done", agent_slo__task__id="order-17")
+    polled = accepted("t3", 600, "GET /runs/17", agent_slo__task__id="order-17")
+    memory.derive_only([request([asked, *done, polled])], at(90_000))
+    assert memory.rows("SELECT outcome, had_trouble, interventions FROM core.tasks") == [
+        {"outcome": "completed", "had_trouble": False, "interventions": 0}
+    ]
+    assert memory.rows("SELECT * FROM core.sli_events WHERE sli = 'recovery'") == []
+
+
+def test_work_given_to_a_person_is_handed_over_even_without_a_result(memory: MemoryBench) -> None:
+    root, call = turn("t1", 0, "refund A-1", None)
+    looked = span("t1", "tool", 1.2, 1.5, "run@0", **TOOL, gen_ai__tool__name="get_order",
+                  gen_ai__tool__call__result="open")  # fmt: skip
+    given = span("t1", "tool", 2, 2.1, "run@0", **TOOL, gen_ai__tool__name="transfer_to_human_agents")
+    asking = span("t1", "tool", 2, 2.1, "run@0", **TOOL, gen_ai__tool__name="ask_manager")
+    memory.derive_only([request([root, call, looked, given])], at(90_000))
+    assert outcomes(memory) == ["handed_over"]
+    memory.derive_only([request([root, call, looked, asking])], at(90_000))
+    assert outcomes(memory) == ["waiting_human"]
+
+
+@pytest.mark.parametrize(
+    ("state", "sampled"),
+    [
+        ("ot=th:8", True),
+        ("vendor=1, ot=rv:abc;th:c8", True),
+        ("ot=th:0", False),
+        ("th=8", False),
+        ("", False),
+    ],
+)
+def test_what_a_sampling_sender_lost_or_did_twice_is_unknown(
+    memory: MemoryBench, state: str, sampled: bool
+) -> None:
+    root, call = turn("t1", 0, "refund A-1", "done")
+    write = span("t1", "tool", 2, 2.1, "run@0", **TOOL, gen_ai__tool__name="issue_refund",
+                 gen_ai__tool__call__arguments={"order": "A-1"}, gen_ai__tool__call__result="ok")  # fmt: skip
+    memory.derive_only([request([{**one, "traceState": state} for one in (root, call, write)])], at(90_000))
+    verdicts = {row["sli"]: row["verdict"] for row in memory.rows("SELECT sli, verdict FROM core.sli_events")}
+    assert verdicts["lost_task"] == verdicts["duplicate_action"] == ("unknown" if sampled else "good")
+    assert verdicts["task_completion"] == "good"

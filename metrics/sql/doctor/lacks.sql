@@ -64,8 +64,12 @@ WITH found AS (
     'state `agent_slo.task.outcome` on the root, or send a `gen_ai.evaluation.result` event', 15
   FROM senders WHERE tasks > 0 AND verified_tasks = 0
   UNION ALL
+  SELECT *, 'only a part of its traces is sent (sampling)', 'duplicate_action, lost_task',
+    'export every trace of agents (no sampler, no `OTEL_TRACES_SAMPLER`): what was done twice or lost may be in a trace that was not kept', 16
+  FROM senders WHERE sampled_spans > 0
+  UNION ALL
   SELECT *, 'no application version', 'none; deploys are not marked',
-    'set the resource attribute `agent_slo.app.version`', 16
+    'set the resource attribute `agent_slo.app.version`', 17
   FROM senders WHERE agent_spans > 0 AND spans_with_app_version = 0
 )
 SELECT service, scope, version, family, lack, slo, supply FROM found ORDER BY service, scope, version, place
