@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import duckdb
 
@@ -16,6 +16,7 @@ from collector.store import Store
 from incidents import grouping
 from metrics.alerts.engine import AlertEngine
 from metrics.alerts.tables import create_tables
+from metrics.availability import write_availability
 from metrics.drift.baselines import create as create_baselines
 from metrics.drift.evaluate import DriftRow, drifts, write_drift
 from metrics.slo.counters import CounterRow, advance, read_counters, write_counters
@@ -31,6 +32,8 @@ HISTORY_SECONDS = 3600.0
 """How often a quiet collector computes the history anew: its points are days apart."""
 CHANGED_HISTORY_SECONDS = 10.0
 """How often at most it does so after tasks changed; longer where one takes long (see SHARE_OF_TIME)."""
+SLICES_AGE = timedelta(minutes=5)
+"""How often availability is judged anew when no task changed: no slice is shorter."""
 SHARE_OF_TIME = 0.2
 """Share of its time a busy collector may spend on evaluations; over two million tasks one takes most of a second."""
 
@@ -44,6 +47,8 @@ class Evaluation:
 
     def __init__(self, config: Config, objectives: Sequence[Objective], *, alerts: bool) -> None:
         self._objectives = list(objectives)
+        self._service_hours, self._maintenance = config.service_hours, config.maintenance
+        self._sliced_at: datetime | None = None
         self.engine = AlertEngine(config.alerts, config.maintenance) if alerts else None
         self.lock = threading.Lock()
         """Held during an evaluation; whoever changes what it reads holds it too."""
@@ -69,6 +74,7 @@ class Evaluation:
         with self.lock:
             con = store.derivation()
             try:
+                self._availability(con, as_of, changed)
                 fired = firing_now(con, "core.slo_status")
                 rows = evaluate(con, self._objectives, as_of, was_firing=fired)
                 write_status(con, rows)
@@ -90,6 +96,14 @@ class Evaluation:
         if new_columns or first:
             store.refresh_views()
         self.spent = time.monotonic() - began
+
+    def _availability(self, con: duckdb.DuckDBPyConnection, as_of: datetime, changed: bool) -> None:
+        """Service hours go by without any task, so slices are judged by the clock too, every few minutes."""
+        due = self._sliced_at is None or as_of - self._sliced_at >= SLICES_AGE
+        if self._sliced_at is not None and not (self._service_hours and (changed or due)):
+            return
+        write_availability(con, self._service_hours, self._maintenance, as_of)
+        self._sliced_at = as_of
 
     def _history(
         self, con: duckdb.DuckDBPyConnection, objectives: Sequence[Objective], as_of: datetime, changed: bool

@@ -7,8 +7,9 @@ them from the `settings_*` tables that `metrics.deriver` fills.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, Self
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Any, Literal, Self, get_args
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +27,7 @@ from metrics.conventions import Role
 ToolEffect = Literal["read", "write", "idempotent_write", "escalate", "control"]
 
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d|w))")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
 _MOST_SECONDS = 36_500 * 86_400.0
 """Above it, sums of times leave what a timestamp can hold."""
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -258,6 +260,70 @@ class Conventions(Section):
     roles: dict[str, dict[str, Role]] = Field(default_factory=dict)
 
 
+def _clock(value: Any) -> int:
+    """`08:30` as minutes after midnight; YAML reads an unquoted 18:00 as 1080, which is the same."""
+    text = str(value).strip()
+    found = _CLOCK.fullmatch(text)
+    if isinstance(value, int) and not isinstance(value, bool):
+        minute = value
+    elif found is not None and int(found[2]) < 60:
+        minute = int(found[1]) * 60 + int(found[2])
+    else:
+        minute = -1
+    if not 0 <= minute <= 1440:
+        raise ValueError(f"{_shown(value)} is no time of day; write 08:00, or 24:00 for the end of the day")
+    return minute
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"{_shown(value)} is no time zone; use an IANA name such as Europe/Berlin") from None
+    return value
+
+
+Clock = Annotated[
+    int, BeforeValidator(_clock), PlainSerializer(lambda m: f"{m // 60:02}:{m % 60:02}", return_type=str)
+]
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+
+
+class ServiceHours(Section):
+    """When an agent has to be available, on the local clock of a zone, cut into slices.
+
+    `end` at or before `start`: until that time of the next day; the hours belong to the day they begin on.
+    """
+
+    days: list[Day] = Field(default_factory=lambda: list(get_args(Day)), min_length=1)
+    start: Clock = 0
+    end: Clock = 1440
+    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    slice: Duration = timedelta(hours=1)
+    quiet: Literal["unknown", "bad"] = "unknown"
+
+    @field_validator("slice")
+    @classmethod
+    def _long_enough(cls, value: timedelta) -> timedelta:
+        if not timedelta(minutes=5) <= value <= timedelta(days=1):
+            raise ValueError("a slice is 5m to 1d long; write for example 1h")
+        return value
+
+    @property
+    def start_minute(self) -> int:
+        """Minutes after midnight at which the hours begin."""
+        return self.start
+
+    @property
+    def end_minute(self) -> int:
+        """Minutes after that midnight at which they end; above 1440 on the next day."""
+        return self.end if self.end > self.start else self.end + 1440
+
+    def covers(self, day: date) -> bool:
+        """Whether hours begin on this day."""
+        return get_args(Day)[day.weekday()] in self.days
+
+
 class MetricsSettings(Section):
     """The sections of `agent-slo.yaml` that change what is derived."""
 
@@ -270,4 +336,4 @@ class MetricsSettings(Section):
     prices: list[dict[str, Any]] = Field(default_factory=list)
     maintenance: list[MaintenanceWindow] = Field(default_factory=list)
     exclude: Exclusions = Exclusions()
-    service_hours: dict[str, Any] = Field(default_factory=dict)
+    service_hours: dict[str, ServiceHours] = Field(default_factory=dict)

@@ -38,7 +38,7 @@ from metrics.openslo.model import (
 from metrics.openslo.reader import Read
 from metrics.slo.arithmetic import composite_target
 from metrics.slo.objective import (
-    LABELLED_SLIS,
+    OPEN_SLIS,
     RATIO_SLIS,
     THRESHOLD_SLIS,
     AlertPair,
@@ -526,8 +526,8 @@ class _Linker:
             slice_s = self.fixed(read, (*path, "timeSliceWindow"), objective.time_slice_window)
             if slice_s == 0 or (window.anchor is None and slice_s > window.duration.seconds):
                 raise read.problem((*path, "timeSliceWindow"), "is 0 or longer than the window", "change it")
-        labelled = isinstance(indicator.source, EventSource) and indicator.source.sli in LABELLED_SLIS
-        left_out = indicator.is_threshold or labelled
+        stays_open = isinstance(indicator.source, EventSource) and indicator.source.sli in OPEN_SLIS
+        left_out = indicator.is_threshold or stays_open
         default = UnknownPolicy("exclude") if left_out else UnknownPolicy("bad-after", 86400)
         return Objective(
             slo=slo.metadata.name,

@@ -40,8 +40,8 @@ RATIO_SLIS = (
 )
 """Built-in SLIs whose verdict is in `sli_events`."""
 
-LABELLED_SLIS = ("escalation_precision", "escalation_recall")
-"""Of these the verdict is a label: what nobody labelled is unknown for ever, not unknown for a while."""
+OPEN_SLIS = ("escalation_precision", "escalation_recall", "availability")
+"""Of these an event may stay unknown for ever: nobody labelled it, or nothing happened that could tell."""
 
 THRESHOLD_SLIS = ("latency", "active_latency", "cost")
 """Built-in SLIs whose value is in `sli_events`; the objective brings the cut."""

@@ -40,7 +40,7 @@ objectives: [slo/*.yaml]
 prices: [{model: house-model, input: 1, output: 2}]
 maintenance: []
 exclude: {environments: [test, eval, replay]}
-service_hours: {}
+service_hours: {refund_agent: {days: [mon], start: "08:00", end: 18:00, zone: Europe/Berlin, slice: 30m, quiet: bad}}
 """,
         FILE,
     )

@@ -9,7 +9,9 @@ CREATE OR REPLACE TEMP TABLE hour_events AS
 SELECT e.sli, e.agent, e.task_type, e.service, e.environment, h.hour, e.verdict, e.value
 FROM core.sli_events e
 JOIN touched_hours h ON h.hour = date_trunc('hour', e.event_time)
-WHERE e.event_time >= getvariable('first_hour') AND e.event_time < getvariable('last_hour') + INTERVAL 1 HOUR;
+WHERE e.event_time >= getvariable('first_hour') AND e.event_time < getvariable('last_hour') + INTERVAL 1 HOUR
+  -- slices of time are judged after the pass
+  AND e.sli <> 'availability';
 -- The histogram is a sketch that can be merged: values fall into buckets that grow by 1.01/0.99, so that the middle of a
 -- bucket is within 1 % of every value in it, whatever their range (Masson, Rim, Lee: DDSketch, VLDB 2019). Bucket `i` holds
 -- values above (1.01/0.99)^(i-1) and up to (1.01/0.99)^i; `zero` counts what is nothing: no cost, no time.
