@@ -18,6 +18,7 @@ PAGES = [
     st.Page("screens/overview.py", title="Overview", icon=":material/speed:", default=True),
     st.Page("screens/tasks.py", title="Tasks", icon=":material/list:", url_path="tasks"),
     st.Page("screens/incidents.py", title="Incidents", icon=":material/report:", url_path="incidents"),
+    st.Page("screens/alerts.py", title="Alerts", icon=":material/notifications:", url_path="alerts"),
     st.Page("screens/actions.py", title="Actions", icon=":material/repeat:", url_path="actions"),
     st.Page("screens/humans.py", title="Humans", icon=":material/person:", url_path="humans"),
     st.Page("screens/cost.py", title="Cost and latency", icon=":material/payments:", url_path="cost"),

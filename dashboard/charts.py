@@ -39,6 +39,13 @@ def draw(figure: go.Figure, key: str) -> None:
     st.plotly_chart(figure, key=key, config=BARE)
 
 
+def pick(figure: go.Figure, key: str) -> list[Any] | None:
+    """Show a figure; returns the `customdata` of the mark that was clicked."""
+    event = st.plotly_chart(figure, key=key, config=BARE, on_select="rerun", selection_mode="points")
+    points = event["selection"]["points"]
+    return list(points[0]["customdata"]) if points else None
+
+
 def accent() -> str:
     """The colour of a single series, which must stand out from the page in both themes."""
     return colours.SKY if dark() else colours.BLUE

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from collector.reader import ReaderError
-from dashboard.door import Answers, addresses, answers, data_folder
+from dashboard.door import ActionRefused, Answers, act, addresses, answers, data_folder
 from dashboard.format import UNKNOWN, count, markdown_text, missing, safe_cell, when
 
 FOLLOW_SECONDS = 3
@@ -198,6 +198,23 @@ def _cell(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return safe_cell(", ".join(str(item) for item in value))
     return safe_cell(value)
+
+
+def tell(action: str, arguments: dict[str, Any]) -> None:
+    """Ask the collector for a change and draw the page anew; a refusal is kept for `refusal`."""
+    try:
+        act(data_folder(), action, arguments)
+    except ActionRefused as error:
+        st.session_state["refused"] = str(error)
+    st.rerun()
+
+
+def refusal() -> None:
+    """Say why the last `tell` was refused, if it was."""
+    refused = st.session_state.pop("refused", None)
+    if refused:
+        st.error("It was not kept.", icon=":material/error:")
+        st.text(refused)
 
 
 def open_task(task_id: str) -> None:

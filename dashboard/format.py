@@ -201,6 +201,18 @@ def usd(value: Any) -> str:
     return f"${amount:.{places}f}"
 
 
+def size(bytes_: Any) -> str:
+    """Bytes as `3.2 MB` (powers of ten, as disks are sold)."""
+    if missing(bytes_):
+        return UNKNOWN
+    value = float(bytes_)
+    for unit in ("B", "kB", "MB"):
+        if value < 999.5:
+            return f"{value:.0f} {unit}" if unit != "MB" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} GB"
+
+
 def duration(seconds: Any) -> str:
     """Seconds as the two largest units: `850 ms`, `3.2 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
     if missing(seconds):

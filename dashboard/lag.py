@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from dashboard.format import count, counted, duration, missing, one_line, when
+
+if TYPE_CHECKING:
+    from dashboard.door import Answers
 
 PATIENCE = timedelta(minutes=1)
 """A pass a second is usual, and a burst takes some; spans that wait longer are worth a warning."""
@@ -33,3 +36,11 @@ def lag_line(row: Mapping[str, Any], now: datetime) -> str | None:
             f"{'is' if one else 'are'} set aside{why}: view parked_traces"
         )
     return "the numbers leave something out: " + "; ".join(parts) if parts else None
+
+
+def behind(reader: Answers) -> str | None:
+    """`lag_line` of an open folder as of now; None also for one that was never derived. Raises `ReaderError`."""
+    if not reader.views() >= {"pipeline", "parked_traces"}:
+        return None
+    row = reader.row("lag")
+    return None if row is None else lag_line(row, datetime.now(UTC).replace(tzinfo=None))

@@ -56,7 +56,6 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
         ("humans_daily", _USUAL),
         ("humans_waits", _USUAL),
         ("humans_by", _USUAL),
-        ("humans_labels", _USUAL),
         ("humans_list", {**_USUAL, "kinds": None, "decisions": None}),
     ),
     "cost": (

@@ -49,6 +49,7 @@ def tasks(
         found = rows(
             reader,
             "task_list",
+            days=None,
             since=_text(since),
             until=_text(until),
             services=None,

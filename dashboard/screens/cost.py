@@ -39,8 +39,8 @@ _AGENT_COLOURS = (
     (colours.GREY, "+"),
 )
 
+# Query -> the view it needs; folders of older versions lack some.
 _STANDS_ON = {"cost_models": "task_costs", "cost_times": "task_times", "cost_waste": "waste"}
-"""Query -> the view it needs; folders of older versions lack some."""
 
 
 def show(reader: Answers) -> None:

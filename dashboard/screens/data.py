@@ -16,10 +16,13 @@ from dashboard.format import (
     missing,
     one_line,
     percent,
+    size,
     when,
     words,
 )
+from dashboard.lag import behind
 from dashboard.senders import NEEDED_VIEWS, senders
+from dashboard.storage import Part, measure, total
 from dashboard.verdict import reason
 
 Row = dict[str, Any]
@@ -32,6 +35,7 @@ def show(reader: Answers) -> None:
     views = reader.views()
     state = reader.row("data_spans") or {}
     _collector(reader, state)
+    _room(reader)
     _services(reader.rows("data_senders"), state)
     if views >= NEEDED_VIEWS:
         _senders(reader, state)
@@ -48,13 +52,9 @@ def show(reader: Answers) -> None:
 def _collector(reader: Answers, state: Row) -> None:
     data = data_folder()
     st.subheader("Collector and storage", anchor=False)
-    files = [
-        path for pattern in ("spans/*", "*.duckdb*", "tmp/*") for path in data.glob(pattern) if path.is_file()
-    ]
-    sizes = {
-        "Spans on disk": sum(path.stat().st_size for path in files if path.parent.name == "spans"),
-        "Derived on disk": sum(path.stat().st_size for path in files if path.parent == data),
-    }
+    line = behind(reader)
+    if line is not None:
+        st.warning(markdown_text(line), icon=":material/hourglass_bottom:")
     with st.container(key="facts", horizontal=True, gap="medium", border=True):
         for label, value in (
             ("Spans", count(state.get("spans"))),
@@ -64,11 +64,6 @@ def _collector(reader: Answers, state: Row) -> None:
                 "never" if missing(state.get("last_received")) else when(state["last_received"]),
             ),
             ("Not derived yet", count(state.get("not_derived"))),
-            *((label, _size(size)) for label, size in sizes.items()),
-            (
-                "Span files",
-                count(len([p for p in files if p.parent.name == "spans" and p.suffix == ".duckdb"])),
-            ),
         ):
             st.metric(label, markdown_text(value), width="content")
     where = addresses(data)
@@ -93,12 +88,36 @@ def _collector(reader: Answers, state: Row) -> None:
             st.text(one_line(health[key], 2000))
 
 
-def _size(size: int) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:.0f} {unit}" if unit in ("B", "KB") else f"{size:.1f} {unit}"
-        size /= 1000  # type: ignore[assignment]
-    raise AssertionError("unreachable")
+def _room(reader: Answers) -> None:
+    """What takes the room in the folder, by the code of `agent-slo storage`."""
+    parts = _parts(reader, str(data_folder()), reader.mark())
+    st.metric("On disk", markdown_text(size(total(parts))), width="content")
+    table(
+        [
+            {
+                "what": part.what,
+                "days": None
+                if part.first_day is None
+                else str(part.first_day)
+                if part.first_day == part.last_day
+                else f"{part.first_day} to {part.last_day}",
+                "rows": None if part.rows is None else count(part.rows),
+                "size": size(part.bytes),
+            }
+            for part in parts
+        ],
+        {"what": "What", "days": "Received", "rows": "Rows", "size": "Size"},
+        key="room",
+        height=min(38 + 35 * len(parts), 250),
+        config={name: st.column_config.Column(alignment="right", width=110) for name in ("Rows", "Size")},
+    )
+
+
+@st.cache_data(max_entries=2, ttl=60, show_spinner=False)  # type: ignore[untyped-decorator]
+def _parts(_reader: Answers, folder: str, mark: object) -> list[Part]:
+    """Kept for a minute: rows of every span file are counted for it."""
+    del folder, mark
+    return measure(_reader.source_of_spans)
 
 
 def _services(rows: list[Row], state: Row) -> None:
@@ -146,9 +165,9 @@ def _services(rows: list[Row], state: Row) -> None:
 
 def _senders(reader: Answers, state: Row) -> None:
     st.subheader("Senders: what they lack, and what would supply it", anchor=False)
-    size = reader.row("data_size") or {}
-    if size.get("slow") and not st.toggle(
-        f"Look through {count(size['steps'])} spans (this takes a while)", key="look", bind="query-params"
+    amount = reader.row("data_size") or {}
+    if amount.get("slow") and not st.toggle(
+        f"Look through {count(amount['steps'])} spans (this takes a while)", key="look", bind="query-params"
     ):
         return
     found, lacks = senders(reader, str(data_folder()), (state.get("as_of"), state.get("spans")))

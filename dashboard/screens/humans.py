@@ -12,15 +12,20 @@ from dashboard.chrome import open_task, page, table
 from dashboard.door import Answers
 from dashboard.filters import Scope, scope_filters
 from dashboard.format import (
+    OUTCOME_WORDS,
+    UNKNOWN,
     count,
     counted,
     duration,
+    interval,
     markdown_text,
     missing,
+    one_line,
     percent,
     when,
     words,
 )
+from dashboard.labelling import label_control
 
 Row = dict[str, Any]
 
@@ -30,13 +35,15 @@ KIND_STYLE = {
     "escalation": (colours.ORANGE, "/"),
     "take_over": (colours.PURPLE, "x"),
 }
+# Days over which `escalation_quality` counts.
+WINDOWS = (7, 28, 90)
 DECISIONS = ("approved", "edited", "rejected", "answered", "took over", "open")
 
 
 def show(reader: Answers) -> None:
     """Draw the page."""
     scope = scope_filters(reader)
-    reader.ahead("humans_totals", "humans_daily", "humans_waits", "humans_by", "humans_labels", **scope)
+    reader.ahead("humans_totals", "humans_daily", "humans_waits", "humans_by", **scope)
     totals = reader.row("humans_totals", **scope)
     if totals is None or totals["interventions"] == 0:
         st.info("No human took part in any task of this time, as far as the traces tell.")
@@ -49,7 +56,7 @@ def show(reader: Answers) -> None:
     _days(reader.rows("humans_daily", **scope))
     _waits(reader.rows("humans_waits", **scope))
     _breakdown(reader.rows("humans_by", **scope))
-    _labels(reader.rows("humans_labels", **scope))
+    _labels(reader, scope)
     _list(reader, scope)
 
 
@@ -160,41 +167,104 @@ def _breakdown(rows: list[Row]) -> None:
         )  # fmt: skip
 
 
-def _labels(rows: list[Row]) -> None:
+def _labels(reader: Answers, scope: Scope) -> None:
+    """Precision and recall of labelled tasks, and the tasks that wait for a label."""
     st.subheader("Were they needed?", anchor=False)
-    if not rows:
-        st.caption(
-            "No intervention says who should have decided. Set `agent_slo.human.required_level` on it (`none`: nobody "
-            "was needed), beside `agent_slo.human.level`, and precision and recall appear here."
-        )
+    if not reader.views() >= {"human_labels", "escalation_quality"}:
+        st.caption("Labels are counted after the next pass of the collector.")
         return
-    st.caption(
-        "Of the labelled interventions only. Precision: a human was needed. Recall: of the tasks that needed one, "
-        "those that asked; missed ones are known where a policy demands an approval."
+    days = next(
+        (window for window in WINDOWS if scope["days"] is not None and scope["days"] <= window), WINDOWS[-1]
     )
+    rows = reader.rows("humans_labels", days=days, agents=scope["agents"], task_types=scope["task_types"])
+    st.caption(
+        f"Tasks that objectives count and that were decided in the last {days} days; only agent and task type narrow "
+        "this table. Precision: of the labelled tasks that asked, those that needed a human. Recall: of the tasks "
+        "labelled as needing one, those that asked."
+    )
+    if any(row["labelled"] for row in rows):
+        _quality(rows)
+    else:
+        st.caption(
+            "Nobody has said of any task whether it needed a human. Label some below, set "
+            "`agent_slo.human.required_level` "
+            "on a span (`none`: nobody was needed), or state rules under `policies: escalations:` in agent-slo.yaml."
+        )
+    _next_label(reader, reader.rows("humans_unlabelled", **scope))
+
+
+def _quality(rows: list[Row]) -> None:
     table(
         [
             {
                 "agent": row["agent"],
-                "labelled": f"{count(row['labelled'])} of {count(row['interventions'])}"
-                f" ({percent(row['coverage'], 0)})",
-                "precision": f"{percent(row['precision'])} ({count(row['needed'])} of {count(row['labelled'])})",
-                "recall": percent(row["recall"]),
+                "type": row["task_type"],
+                "labelled": f"{count(row['labelled'])} of {count(row['tasks'])} ({percent(row['label_coverage'], 0)})",
+                "asked": f"{count(row['labelled_asked'])} of {count(row['asked'])}",
+                "precision": _share(row, "precision", row["needed_asked"], row["labelled_asked"]),
+                "recall": _share(row, "recall", row["needed_asked"], row["needed"]),
                 "missed": count(row["missed"]),
-                "level": f"{percent(row['right_level_share'])} ({count(row['right_level'])})",
+                "suspected": count(row["suspected_missed"]) if row["suspected_missed"] else "",
+                "level": f"{count(row['right_level'])} of {count(row['level_known'])}"
+                if row["level_known"]
+                else "",
             }
             for row in rows
         ],
         {
             "agent": "Agent",
-            "labelled": "Labelled",
+            "type": "Task type",
+            "labelled": "Tasks labelled",
+            "asked": "Of those that asked",
             "precision": "Precision",
             "recall": "Recall",
             "missed": "Missed",
+            "suspected": "Perhaps missed",
             "level": "At the right level",
         },
         key="labels",
+        drop_empty=True,
     )
+
+
+def _share(row: Row, name: str, part: Any, of: Any) -> str:
+    """`75.0% (3 of 4; 30.1–95.4%)`."""
+    if missing(row[name]):
+        return UNKNOWN
+    bounds = interval(row[f"{name}_lower"], row[f"{name}_upper"])
+    return f"{percent(row[name])} ({count(part)} of {count(of)}; {bounds})"
+
+
+def _next_label(reader: Answers, rows: list[Row]) -> None:
+    """One task at a time, the newest first; those put aside in this session come last."""
+    if not rows:
+        st.caption("Every task of this time that asked a human is labelled.")
+        return
+    later: list[str] = st.session_state.setdefault("label_later", [])
+    row = min(rows, key=lambda r: later.index(r["task_id"]) if r["task_id"] in later else -1)
+    with st.container(border=True, key="card_label"):
+        facts = [
+            ("agent", row["agent"]),
+            ("type", row["task_type"]),
+            ("asked", when(row["asked_at"], seconds=False)),
+            ("for", None if missing(row["kind"]) else words({}, row["kind"])),
+            ("tool", row["tool"]),
+            ("decision", None if missing(row["decision"]) else words({}, row["decision"])),
+            ("waited", None if missing(row["wait_s"]) else duration(row["wait_s"])),
+            ("outcome", words(OUTCOME_WORDS, row["outcome"])),
+        ]
+        st.text(f"Was a human needed for {one_line(row['task_id'])}?")
+        told = " · ".join(f"{name} {one_line(value, 80)}" for name, value in facts if not missing(value))
+        st.caption(markdown_text(f"{told}. {counted(row['matching'], 'task')} of this time without a label."))
+        label_control(reader, row["task_id"], "next")
+        with st.container(horizontal=True):
+            st.page_link(
+                "screens/task.py", label="Look at the task first", icon=":material/timeline:",
+                query_params={"id": row["task_id"]},
+            )  # fmt: skip
+            if len(rows) > 1 and st.button("Later", key="label_skip", type="tertiary"):
+                later[:] = [task for task in later if task != row["task_id"]] + [row["task_id"]]
+                st.rerun()
 
 
 def _list(reader: Answers, scope: Scope) -> None:

@@ -14,9 +14,9 @@ import streamlit as st
 
 from collector.reader import ReaderError
 from dashboard import charts, colours
-from dashboard.chrome import badge, open_task, page, table
+from dashboard.chrome import badge, open_task, page, refusal, table, tell
 from dashboard.configuration import ConfigurationError, metrics_settings
-from dashboard.door import ActionRefused, Answers, act, data_folder
+from dashboard.door import Answers, data_folder
 from dashboard.filters import RANGES, USUAL_RANGE
 from dashboard.format import (
     OUTCOME_WORDS,
@@ -206,21 +206,13 @@ def _say(reader: Answers, row: Row) -> None:
             if words_of.get("state", "") == row["state"] or words_of.get("verdict", "") == row["verdict"]:
                 continue
             if st.button(label, key=f"say_{label}"):
-                _tell({**words_of, "incident_id": row["incident_id"], "note": note.strip() or None})
+                tell(
+                    "incidents.say",
+                    {**words_of, "incident_id": row["incident_id"], "note": note.strip() or None},
+                )
         if st.button("Note only", key="say_note", disabled=not note.strip()):
-            _tell({"incident_id": row["incident_id"], "note": note.strip()})
-    refused = st.session_state.pop("refused", None)
-    if refused:
-        st.error("It was not kept.", icon=":material/error:")
-        st.text(refused)
-
-
-def _tell(arguments: Row) -> None:
-    try:
-        act(data_folder(), "incidents.say", arguments)
-    except ActionRefused as error:
-        st.session_state["refused"] = str(error)
-    st.rerun()
+            tell("incidents.say", {"incident_id": row["incident_id"], "note": note.strip()})
+    refusal()
 
 
 def _story(reader: Answers, row: Row) -> None:

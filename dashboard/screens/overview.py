@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -28,6 +28,7 @@ from dashboard.format import (
     words,
 )
 from dashboard.incident_words import incident_title
+from dashboard.lag import behind
 
 Row = dict[str, Any]
 
@@ -38,9 +39,14 @@ def show(reader: Answers) -> None:
     scope = scope_filters(reader)
     reader.ahead("overview_since_yesterday", **{**scope, "days": 2})
     reader.ahead("overview_totals", "overview_outcomes", "overview_repeats", "overview_health", **scope)
+    line = behind(reader)
+    if line is not None:
+        st.warning(markdown_text(line), icon=":material/hourglass_bottom:")
     _since_yesterday(reader, scope, views)
     if "slo_status" in views:
         _objectives(reader, scope)
+    if "alerts" in views:
+        _alerts(reader)
     if "waste_weekly" in views:
         _waste(reader)
     if "incidents" in views:
@@ -55,31 +61,45 @@ def _since_yesterday(reader: Answers, scope: Scope, views: frozenset[str]) -> No
     if row is None:
         return
     st.subheader("Since yesterday", anchor=False)
-    figures = [
-        ("Tasks", count(row["tasks"]), row["tasks_change"], count, "off"),
-        ("Failed or lost", count(row["failed"]), row["failed_change"], count, "inverse"),
-        ("Unprotected duplicates", count(row["duplicates"]), row["duplicates_change"], count, "inverse"),
-        ("Human interventions", count(row["interventions"]), row["interventions_change"], count, "off"),
-        ("Cost of model calls", usd(row["cost_usd"]), row["cost_change"], usd, "off"),
+    day = {**scope_address(), "range": "24h"}
+    figures: list[tuple[str, str, Any, Any, Literal["off", "inverse"], str, dict[str, Any]]] = [
+        ("Tasks", count(row["tasks"]), row["tasks_change"], count, "off", "tasks", {}),
         (
-            "Active time, slowest 5%",
-            duration(row["active_p95_s"]),
-            row["active_p95_change_s"],
-            duration,
-            "inverse",
+            "Failed or lost", count(row["failed"]), row["failed_change"], count, "inverse",
+            "tasks", {"outcome": ["failed", "lost", "dead_letter"]},
         ),
-    ]
+        (
+            "Unprotected duplicates", count(row["duplicates"]), row["duplicates_change"], count, "inverse",
+            "tasks", {"duplicate": "true"},
+        ),
+        (
+            "Human interventions", count(row["interventions"]), row["interventions_change"], count, "off",
+            "humans", {},
+        ),
+        ("Cost of model calls", usd(row["cost_usd"]), row["cost_change"], usd, "off", "cost", {"measure": "Cost"}),
+        (
+            "Active time, slowest 5%", duration(row["active_p95_s"]), row["active_p95_change_s"], duration, "inverse",
+            "cost", {"measure": "Active time"},
+        ),
+    ]  # fmt: skip
     with st.container(key="facts_yesterday", horizontal=True, gap="medium", border=True):
-        for label, value, change, spell, colour in figures:
-            st.metric(
-                label,
-                markdown_text(value),
-                delta=None if missing(change) else signed(change, spell),
-                delta_color=colour if change else "off",
-                delta_arrow="off" if not change else "auto",
-                width="content",
-            )
-    st.caption("The last 24 hours; below each, the difference from the 24 hours before.")
+        for label, value, change, spell, colour, leads_to, narrowed in figures:
+            with st.container(width="content", gap=None):
+                st.page_link(
+                    f"screens/{leads_to}.py", label=label, query_params={**day, **narrowed}, width="content"
+                )
+                st.metric(
+                    label,
+                    markdown_text(value),
+                    delta=None if missing(change) else signed(change, spell),
+                    delta_color=colour if change else "off",
+                    delta_arrow="off" if not change else "auto",
+                    label_visibility="collapsed",
+                    width="content",
+                )
+    st.caption(
+        "The last 24 hours; below each, the difference from the 24 hours before. A name leads to what is counted."
+    )
     lines = [
         f"New version: {one_line(r['service'], 60)} {one_line(r['app_version'], 40)}, first seen "
         f"{when(r['first_seen'], seconds=False)}"
@@ -118,6 +138,21 @@ def _uncounted(rows: list[Row]) -> None:
             {"title": "Objective", "state": "State", "description": "Counts"},
             key="uncounted",
         )
+
+
+def _alerts(reader: Answers) -> None:
+    """Whether anything fires, in one line that leads to it."""
+    row = reader.row("alerts_choices")
+    if row is None or not (row["firing"] or row["frozen"]):
+        return
+    st.subheader("Alerts", anchor=False)
+    line = f"{counted(row['firing'], 'alert')} firing"
+    if row["frozen"]:
+        line += f" · {count(row['frozen'])} frozen, as nothing new came to judge by"
+    if row["silenced"]:
+        line += f" · {count(row['silenced'])} silenced"
+    st.caption(markdown_text(line))
+    st.page_link("screens/alerts.py", label="What fires, and who was told", icon=":material/arrow_forward:")
 
 
 def _waste(reader: Answers) -> None:
@@ -211,11 +246,17 @@ def _outcomes(reader: Answers, scope: Scope) -> None:
                 name=words(OUTCOME_WORDS, outcome),
                 x=[row["day"] for row in days],
                 y=[row["tasks"] for row in days],
+                customdata=[[outcome, f"{row['day']:%Y-%m-%d}"] for row in days],
                 marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
                 hovertemplate="%{y:,} %{fullData.name}<br>%{x|%Y-%m-%d} UTC<extra></extra>",
             )
     charts.days_axis(chart, len({row["day"] for row in rows}))
-    charts.draw(chart, "outcomes")
+    st.caption("Click a bar to list its tasks.")
+    picked = charts.pick(chart, "outcomes")
+    if picked is not None:
+        outcome, on = picked
+        address = {key: values for key, values in scope_address().items() if key != "range"}
+        st.switch_page("screens/tasks.py", query_params={**address, "outcome": outcome, "day": [on, on]})
 
 
 def _duplicates(reader: Answers, scope: Scope) -> None:

@@ -24,6 +24,7 @@ from dashboard.format import (
     words,
 )
 from dashboard.incident_words import finding_detail
+from dashboard.labelling import label_control, label_line
 from dashboard.timeline import figure, idle_gaps
 from dashboard.verdict import (
     evidence_ids,
@@ -50,6 +51,9 @@ def show(reader: Answers) -> None:
         st.text(one_line(wanted))
         return
     task_id = task["task_id"]
+    reader.ahead(
+        "task_runs", "task_steps", "task_interventions", "task_findings", "task_attempts", id=task_id
+    )
     runs = reader.rows("task_runs", id=task_id)
     steps = reader.rows("task_steps", id=task_id)
     interventions = reader.rows("task_interventions", id=task_id)
@@ -62,6 +66,10 @@ def show(reader: Answers) -> None:
     _attempts(reader.rows("task_attempts", id=task_id), steps)
     if interventions:
         _interventions(interventions)
+    if "human_labels" in reader.views():
+        st.subheader("Was a human needed?", anchor=False)
+        st.caption(markdown_text(label_line(reader.row("human_label", id=task_id))))
+        label_control(reader, task_id, "task")
     _runs(runs)
     revisions = reader.rows("task_revisions", id=task_id) if "revisions" in reader.views() else []
     if revisions:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from dashboard.chrome import open_task, page, table
 from dashboard.door import Answers
+from dashboard.filters import RANGES
 from dashboard.format import (
     OUTCOME_GLYPHS,
     OUTCOME_WORDS,
@@ -95,9 +96,24 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
     first = _day(choices["first_started"])
     last = _day(choices["last_started"])
     with st.container(border=True, key="filters"):
-        top = st.columns([1.4, *[1.0] * len(_NARROWED)], gap="small", vertical_alignment="bottom")
-        days = top[0].date_input(
-            "Started (UTC)", value=(), min_value=first, max_value=last, key="day", bind="query-params"
+        top = st.columns([1.7, 1.1, 1.3, 1.3], gap="small", vertical_alignment="bottom")
+        span = top[0].segmented_control(
+            "Started in the last",
+            list(RANGES),
+            default="all",
+            required=True,
+            key="range",
+            bind="query-params",
+        )
+        days = top[1].date_input(
+            "Or on (UTC)", value=(), min_value=first, max_value=last, key="day", bind="query-params"
+        )
+        outcomes = top[2].multiselect(
+            "Outcome", choices["outcomes"] or [], key="outcome", bind="query-params", placeholder="any",
+            format_func=lambda outcome: words(OUTCOME_WORDS, outcome),
+        )  # fmt: skip
+        text = top[3].text_input(
+            "Id contains", key="q", bind="query-params", placeholder="task, trace or conversation"
         )
         narrowed = {
             parameter: column.multiselect(
@@ -108,24 +124,17 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
                 placeholder="any",
                 format_func=str,
             )
-            for column, (parameter, (key, label)) in zip(top[1:], _NARROWED.items(), strict=True)
-        }
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            narrowed["outcomes"] = st.multiselect(
-                "Outcome", choices["outcomes"] or [], key="outcome", bind="query-params", placeholder="any",
-                format_func=lambda outcome: words(OUTCOME_WORDS, outcome), width=300,
-            )  # fmt: skip
-            text = st.text_input(
-                "Id contains",
-                key="q",
-                bind="query-params",
-                placeholder="task, trace or conversation id",
-                width=300,
+            for column, (parameter, (key, label)) in zip(
+                st.columns(len(_NARROWED), gap="small"), _NARROWED.items(), strict=True
             )
+        }
+        narrowed["outcomes"] = outcomes
+        with st.container(horizontal=True):
             duplicates = st.checkbox("Has an unprotected duplicate", key="duplicate", bind="query-params")
             interventions = st.checkbox("Has a human intervention", key="human", bind="query-params")
     chosen = [day for day in (days if isinstance(days, (tuple, list)) else [days]) if day is not None]
     return {
+        "days": RANGES[span or "all"],
         "since": _midnight(chosen[0]) if chosen else None,
         "until": _midnight(chosen[-1] + timedelta(days=1)) if chosen else None,
         **{name: json.dumps(values) if values else None for name, values in narrowed.items()},

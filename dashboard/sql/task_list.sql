@@ -1,7 +1,8 @@
 -- one row per task that passes the filters, newest first; `matching` counts them all
--- inputs: tasks, actions, task_aliases, runs
--- parameters: since, until (UTC or NULL), services, agents, task_types, environments, versions, outcomes (JSON arrays or
---             NULL), duplicates, interventions (booleans), text (part of an id or NULL), max_rows, skip_rows
+-- inputs: tasks, actions, task_aliases, runs, pipeline
+-- parameters: days (back from the last pass, or NULL), since, until (UTC or NULL), services, agents, task_types,
+--             environments, versions, outcomes (JSON arrays or NULL), duplicates, interventions (booleans),
+--             text (part of an id or NULL), max_rows, skip_rows
 WITH duplicates AS (
     SELECT task_id, sum(duplicates_unprotected)::BIGINT AS unprotected
     FROM actions
@@ -11,7 +12,8 @@ WITH duplicates AS (
 passing AS (
     SELECT t.task_id, t.started_at
     FROM tasks t
-    WHERE ($since::TIMESTAMP IS NULL OR t.started_at >= $since::TIMESTAMP)
+    WHERE ($days::BIGINT IS NULL OR t.started_at >= (SELECT max(as_of) FROM pipeline) - to_days($days::INTEGER))
+      AND ($since::TIMESTAMP IS NULL OR t.started_at >= $since::TIMESTAMP)
       AND ($until::TIMESTAMP IS NULL OR t.started_at < $until::TIMESTAMP)
       AND ($services::VARCHAR IS NULL OR list_contains(from_json($services::VARCHAR, '["VARCHAR"]'), t.service))
       AND ($agents::VARCHAR IS NULL OR list_contains(from_json($agents::VARCHAR, '["VARCHAR"]'), t.agent))

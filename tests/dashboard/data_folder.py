@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from collector.views import create_tables
+from metrics.alerts import tables as alerts
 from metrics.slo.tables import create
 
 START = datetime(2026, 11, 20, 9, 0, 0)
@@ -65,6 +66,16 @@ REST = [
         shape VARCHAR, happened_at TIMESTAMP, complete BOOLEAN, fingerprint VARCHAR)""",
     """CREATE TABLE core.incident_log (incident_id VARCHAR, said_at TIMESTAMP, state VARCHAR, note VARCHAR,
         verdict VARCHAR)""",
+    "CREATE TABLE core.parked_traces (trace_id VARCHAR, error VARCHAR, parked_at TIMESTAMP)",
+    """CREATE TABLE core.human_labels (task_id VARCHAR, task_type VARCHAR, agent VARCHAR, service VARCHAR,
+        environment VARCHAR, eligible BOOLEAN, started_at TIMESTAMP, decided_at TIMESTAMP, asked BOOLEAN,
+        asks BIGINT, asked_at TIMESTAMP, right_level BOOLEAN, needed BOOLEAN, source VARCHAR, note VARCHAR,
+        said_by VARCHAR, said_at TIMESTAMP, evidence VARCHAR[], verdict VARCHAR)""",
+    """CREATE TABLE core.escalation_quality (agent VARCHAR, task_type VARCHAR, days INTEGER, tasks BIGINT,
+        asked BIGINT, labelled BIGINT, labelled_asked BIGINT, label_coverage DOUBLE, asked_coverage DOUBLE,
+        needed BIGINT, needed_asked BIGINT, missed BIGINT, suspected_missed BIGINT, precision DOUBLE,
+        precision_lower DOUBLE, precision_upper DOUBLE, recall DOUBLE, recall_lower DOUBLE, recall_upper DOUBLE,
+        level_known BIGINT, right_level BIGINT)""",
     """CREATE TABLE core.model_prices (provider VARCHAR, model VARCHAR, valid_from TIMESTAMP,
         valid_to TIMESTAMP, input DOUBLE, output DOUBLE, cache_read DOUBLE, cache_write DOUBLE,
         tiers VARCHAR, source VARCHAR)""",
@@ -114,6 +125,10 @@ def write_folder(data: Path, *, tasks: int = 1, words: Words | None = None, deri
         con.execute("INSERT INTO core.pipeline VALUES (?, ?, ?)", [tasks, START + timedelta(days=9), START])
         for number in range(tasks):
             _task(con, number, text)
+        for table in alerts.TABLES:
+            con.execute(alerts.ddl(table))
+        _labels(con, tasks, text)
+        _alerts(con, tasks, text)
         _incident(con, tasks, text)
         _status(con, tasks, text)
     con.close()
@@ -317,6 +332,130 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
             "settled": True,
         },
     )
+
+
+def _labels(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
+    """Tasks that asked are unlabelled but the first, which a person labelled."""
+    for number in range(0, tasks, 5):
+        began = START + timedelta(hours=3 * number)
+        said = {
+            "needed": True,
+            "source": "person",
+            "note": text.detail,
+            "said_by": text.agent,
+            "said_at": began,
+        }
+        _insert(
+            con,
+            "core.human_labels",
+            {
+                "task_id": f"task-{number:04d}",
+                "task_type": "refund",
+                "agent": text.agent,
+                "eligible": True,
+                "started_at": began,
+                "decided_at": began + timedelta(minutes=12),
+                "asked": True,
+                "asks": 1,
+                "asked_at": began + timedelta(seconds=8),
+                "verdict": "needed" if number == 0 else "unknown",
+                **(said if number == 0 else {}),
+            },
+        )
+    if tasks:
+        _insert(
+            con,
+            "core.escalation_quality",
+            {
+                "agent": text.agent,
+                "task_type": "refund",
+                "days": 28,
+                "tasks": tasks,
+                "asked": 3,
+                "labelled": 4,
+                "labelled_asked": 2,
+                "label_coverage": 4 / tasks,
+                "needed": 3,
+                "needed_asked": 1,
+                "missed": 2,
+                "suspected_missed": 1,
+                "precision": 0.5,
+                "precision_lower": 0.095,
+                "precision_upper": 0.905,
+                "recall": 1 / 3,
+                "recall_lower": 0.061,
+                "recall_upper": 0.792,
+                "level_known": 2,
+                "right_level": 1,
+            },
+        )
+
+
+def _alerts(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
+    """One alert of each state, a silence, and messages of which one was given up."""
+    if not tasks:
+        return
+    said = {
+        "window": "9 bad of 440 in 28 d",
+        "burn_long": "22.9 (7 of 306 bad)",
+        "why": text.detail,
+        "runbook": text.span,
+    }
+    for place, state in enumerate(("firing", "frozen", "pending", "resolved")):
+        at = START + timedelta(hours=place)
+        _insert(
+            con,
+            "core.alerts",
+            {
+                "alert_id": f"alert-{state}",
+                "kind": "burn",
+                "slo": "duplicate-action",
+                "objective": "default",
+                "severity": "page" if place % 2 == 0 else "ticket",
+                "service": "shop",
+                "agent": text.agent,
+                "task_type": "",
+                "tool": "",
+                "state": state,
+                "pending_since": at,
+                "fired_at": None if state == "pending" else at,
+                "resolved_at": at + timedelta(hours=1) if state == "resolved" else None,
+                "summary": f"{text.agent}: 7 of 306 bad",
+                "annotations": json.dumps(said),
+                "tasks": json.dumps([{"task_id": "task-0000", "words": text.detail, "url": ""}]),
+                "silenced_by": "silence-1" if state == "frozen" else None,
+                "reason": "",
+            },
+        )
+    _insert(
+        con,
+        "core.alert_silences",
+        {
+            "silence_id": "silence-1",
+            "starts_at": START,
+            "ends_at": START + timedelta(days=60),
+            "slo": "duplicate-*",
+            "agent": "*",
+            "severity": "ticket",
+            "reason": text.detail,
+        },
+    )
+    for place, event in enumerate(("fired", "resolved")):
+        _insert(
+            con,
+            "core.alert_outbox",
+            {
+                "message_id": f"message-{place}",
+                "alert_id": "alert-firing",
+                "target": "on-call",
+                "event": event,
+                "created_at": START,
+                "attempts": 1 + place,
+                "delivered_at": START if place == 0 else None,
+                "dead_at": START if place else None,
+                "error": text.detail if place else None,
+            },
+        )
 
 
 def _incident(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
