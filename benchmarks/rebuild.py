@@ -1,11 +1,12 @@
 """How long a rebuild takes, and what one pass costs beside everything already derived.
 
-`python -m benchmarks.rebuild [--copies 8] [--touched 120] [--passes 5] [--profile]`
+`python -m benchmarks.rebuild [--copies 8] [--beside 1000000] [--touched 120] [--passes 5] [--profile]`
 
 The sample company, many times over: every copy has services, traces, conversations, calls and inputs of its own.
 First everything is derived from scratch. Then the spans of some tasks of one more copy arrive, as in a running system,
-and one pass takes them: its cost must hang on those tasks, not on all the others. Prints CPU and wall seconds of this
-process; on a busy machine only the first can be compared.
+and one pass takes them: its cost must hang on those tasks, not on all the others. With `--beside`, the derived rows are
+copied before that by SQL, under ids and at times of their own, until there are so many tasks. Prints CPU and wall
+seconds of this process; on a busy machine only the first can be compared.
 """
 
 from __future__ import annotations
@@ -70,10 +71,49 @@ def copy(con: duckdb.DuckDBPyConnection, spans: pa.Table, number: int, tasks: in
     return again.cast(spans.schema)
 
 
+_MOVED = ("start_ns", "end_ns", "first_ns", "last_ns")
+
+
+def crowd(con: duckdb.DuckDBPyConnection, tasks: int) -> int:
+    """Copy the derived rows until there are so many tasks; return how many there are."""
+    (have,) = con.execute("SELECT count(*) FROM core.tasks").fetchone() or (1,)
+    copies = -(-tasks // have) - 1
+    tables = con.execute(
+        "SELECT database_name || '.' || table_name FROM duckdb_columns() "
+        "WHERE database_name IN ('core', 'work') AND column_name IN ('task_id', 'trace_id') "
+        "AND (database_name, table_name) NOT IN (SELECT (database_name, view_name) FROM duckdb_views()) GROUP BY ALL"
+    ).fetchall()
+    for (table,) in tables if copies > 0 else ():
+        kinds = dict(con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {table})").fetchall())
+        # up to a day earlier, so that copies do not all begin in one microsecond
+        changed = [
+            f"{name} - ((k * 7919) % 86400) * 1000000000 AS {name}" for name in _MOVED if name in kinds
+        ]
+        changed += [
+            f"{name} - to_seconds((k * 7919) % 86400) AS {name}"
+            for name, kind in kinds.items()
+            if kind == "TIMESTAMP"
+        ]
+        changed += [
+            f"{name} || '~' || k AS {name}"
+            for name in kinds
+            if name.endswith("_id") and kinds[name] == "VARCHAR"
+        ]
+        changed += [f"hash(key, k) AS {name}" for name in kinds if name == "key"]
+        con.execute(
+            f"INSERT INTO {table} SELECT t.* REPLACE ({', '.join(changed)}) "
+            f"FROM range(1, {copies + 1}) copies(k), (FROM {table}) t"
+        )
+    return have * (copies + 1)
+
+
 def main() -> None:
     """Fill a store, derive it, then measure single passes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--copies", type=int, default=8, help="copies of the company (26,683 spans each)")
+    parser.add_argument(
+        "--beside", type=int, default=0, help="tasks that are there already when passes are measured"
+    )
     parser.add_argument("--touched", type=int, default=120, help="traces that arrive in one pass")
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--profile", action="store_true", help="CPU seconds of each statement")
@@ -96,6 +136,8 @@ def main() -> None:
             print(
                 f"         {total / cpu:,.0f} spans a CPU-second; 1,000,000 spans: {1e6 * cpu / total:,.0f} CPU-s"
             )
+            if chosen.beside:
+                print(f"copied:  {crowd(derive, chosen.beside):,} tasks are there now")
             timed = Timed(derive)
             if chosen.profile:
                 deriver._con = timed  # type: ignore[assignment]
