@@ -69,9 +69,25 @@ def parse_redaction(value: Any) -> dict[str, Policy]:
     return {str(glob): policy for glob, policy in policies.items()}
 
 
+def parse_names(value: Any) -> Any:
+    """`true` looks for names with the default model, `false` does not."""
+    if isinstance(value, bool):
+        return {} if value else None
+    return value
+
+
 Redaction = Annotated[dict[str, Policy], BeforeValidator(parse_redaction)]
 Size = Annotated[int, BeforeValidator(parse_size)]
 Address = Annotated[str, BeforeValidator(parse_address)]
+
+
+class NamesConfig(Section):
+    """The language model that finds names of persons; needs the extra `pii`."""
+
+    language: str = "en"
+    model: str = "en_core_web_sm"
+    """A spaCy pipeline that is installed as a package."""
+    least_score: float = Field(default=0.6, ge=0, le=1)
 
 
 class CollectorConfig(Section):
@@ -84,6 +100,8 @@ class CollectorConfig(Section):
     redaction: Redaction = Field(default_factory=lambda: parse_redaction("redact"))
     """What is done to secrets and content before anything is stored: policy by glob over service.name."""
     redaction_key_file: Path | None = None
+    redaction_names: Annotated[NamesConfig | None, BeforeValidator(parse_names)] = None
+    """Whether names of persons are replaced as well."""
     max_request_bytes: Size | None = None
     queue_bytes: Size | None = None
     queue_requests: int | None = Field(default=None, ge=1, le=MOST_COUNT)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent_slo.config import Config
 from collector.redaction.key import load_key
+from collector.redaction.names import NameRules, name_finder
 from collector.redaction.policy import RedactionRules
 from collector.redaction.redactor import Redactor
 from metrics.canonical import canonical
@@ -17,7 +18,11 @@ _RESULTS = ("result",)
 
 
 def redaction_rules(config: Config) -> RedactionRules:
-    """The `collector.redaction` section with every mapped attribute, the user's aliases among them."""
+    """The `collector.redaction` section with every mapped attribute, the user's aliases among them.
+
+    Loads the language model where names are to be replaced. Raises CollectorError when it is not installed.
+    """
+    names = config.collector.redaction_names
     aliases = config.conventions.aliases
     return RedactionRules(
         policies=tuple(config.collector.redaction.items()),
@@ -27,6 +32,7 @@ def redaction_rules(config: Config) -> RedactionRules:
         arguments=_keys(_ARGUMENTS, aliases),
         results=_keys(_RESULTS, aliases),
         canonical=canonical,
+        find_names=None if names is None else name_finder(NameRules(**names.model_dump())),
     )
 
 

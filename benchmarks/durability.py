@@ -1,17 +1,18 @@
 """Kill the collector at random moments and count what it had acknowledged and does not have any more.
 
-    python -m benchmarks.durability              14 kills during load with frequent rotation, then SIGTERMs
+    python -m benchmarks.durability    30 kills during load, half at a rotation; SIGTERMs; a full disk
     python -m benchmarks.durability --kills 50
 
+The full disk is a small tmpfs, which needs the right to mount one; without it that part is left out and said so.
 kill -9 keeps the machine's page cache: this says nothing about a power failure.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,12 +20,14 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.agent_requests import SPANS_A_REQUEST
-from benchmarks.ingest import free_port
 from benchmarks.load import Load, post
+from benchmarks.servers import MIB, free_port
 from collector.reader import open_reader
 
 
@@ -33,6 +36,9 @@ class Toll:
     """What a series of ends cost."""
 
     ends: int = 0
+    at_rotation: int = 0
+    """Ends within 50 ms after a new span file appeared."""
+    refused_requests: int = 0
     acked_requests: int = 0
     lost_requests: int = 0
     partial_requests: int = 0
@@ -60,33 +66,57 @@ def start(data: Path, port: int, rotate_spans: int) -> tuple[subprocess.Popen[st
     return process, time.monotonic() - began
 
 
+def _end_at(data: Path, rnd: random.Random, *, rotation: bool) -> bool:
+    """Wait for the moment of the end; whether it is one of rotation."""
+    time.sleep(1.0 + rnd.random() * 1.5)  # client processes need about a second to begin
+    if not rotation:
+        return False
+    before, deadline = len(list((data / "spans").glob("*.duckdb"))), time.monotonic() + 10
+    while len(list((data / "spans").glob("*.duckdb"))) <= before:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    time.sleep(rnd.random() * 0.05)
+    return True
+
+
+def _sending(port: int, connections: int, seconds: float) -> tuple[threading.Thread, list[Load]]:
+    loads: list[Load] = []
+    sender = threading.Thread(
+        target=lambda: loads.append(post(port, connections=connections, seconds=seconds, processes=1))
+    )
+    sender.start()
+    return sender, loads
+
+
 def run(
     data: Path, ends: int, number: signal.Signals, *, rotate_spans: int, connections: int, rnd: random.Random
 ) -> Toll:
-    """`ends` times: start, load, end it by the signal at a random moment; then compare acks with rows."""
+    """`ends` times: start, load, end it by the signal; every other time at a rotation. Then compare acks with rows."""
     toll = Toll()
     acked: list[bytes] = []
-    for _ in range(ends):
+    for turn in range(ends):
         port = free_port()
         process, took = start(data, port, rotate_spans)
         toll.slowest_start_s = max(toll.slowest_start_s, took)
-        loads: list[Load] = []
-        sender = threading.Thread(
-            target=lambda port=port, loads=loads: loads.append(
-                post(port, connections=connections, seconds=2.5, processes=1)
-            )
-        )
-        sender.start()
-        time.sleep(1.0 + rnd.random() * 2.0)  # client processes need about a second to begin
+        sender, loads = _sending(port, connections, 4.0)
+        toll.at_rotation += _end_at(data, rnd, rotation=turn % 2 == 1)
         began = time.monotonic()
         process.send_signal(number)
         process.wait()
         toll.slowest_exit_s = max(toll.slowest_exit_s, time.monotonic() - began)
         sender.join()
         acked += loads[0].acked_marks
+        toll.refused_requests += loads[0].refused
         toll.ends += 1
         if process.stdout:
             process.stdout.close()
+    compare(data, acked, toll, rotate_spans)
+    return toll
+
+
+def compare(data: Path, acked: list[bytes], toll: Toll, rotate_spans: int) -> None:
+    """Start once more and hold what is stored against what was acknowledged."""
     process, _ = start(data, free_port(), rotate_spans)
     with open_reader(data) as reader:
         table = reader.sql("SELECT left(trace_id, 16) AS mark, count(*) AS n FROM spans GROUP BY 1")
@@ -99,6 +129,57 @@ def run(
     toll.partial_requests = sum(n % SPANS_A_REQUEST != 0 for n in stored.values())
     toll.stored_unacknowledged = sum(mark not in wanted for mark in stored)
     toll.span_files = len(list((data / "spans").glob("*.duckdb")))
+
+
+class NoVolume(Exception):
+    """No small file system can be made here; the message says why."""
+
+
+@contextlib.contextmanager
+def small_volume(folder: Path, size_mib: int) -> Iterator[Path]:
+    """A tmpfs of this size, gone afterwards. Raises NoVolume."""
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(folder)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        raise NoVolume(made.stderr.strip() or f"mount ended with {made.returncode}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def full_disk(folder: Path, *, connections: int) -> Toll:
+    """Load until the volume is full, go on, make room, load again, kill; then compare acks with rows."""
+    toll, acked = Toll(), list[bytes]()
+    with small_volume(folder, 320) as volume:
+        ballast = volume / "ballast"
+        ballast.write_bytes(bytes(128 * MIB))
+        data, port = volume / "data", free_port()
+        process, toll.slowest_start_s = start(data, port, 1_000_000)
+        for _ in range(6):  # some 25 MB a second: the volume is full within a few
+            sender, loads = _sending(port, connections, 4.0)
+            sender.join()
+            acked += loads[0].acked_marks
+            toll.refused_requests += loads[0].refused
+            if loads[0].refused and not loads[0].acked_requests:
+                break
+        full_at = len(acked)
+        ballast.unlink()
+        sender, loads = _sending(port, connections, 4.0)
+        time.sleep(3.0)
+        process.kill()
+        process.wait()
+        sender.join()
+        acked += loads[0].acked_marks
+        toll.ends = 1
+        if not toll.refused_requests:
+            raise SystemExit("the volume never became full; nothing was shown")
+        if len(acked) == full_at:
+            raise SystemExit("the collector did not take anything again after there was room")
+        compare(data, acked, toll, 1_000_000)
     return toll
 
 
@@ -106,7 +187,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.durability", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("--kills", type=int, default=14)
+    parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--terms", type=int, default=4)
     parser.add_argument("--rotate-spans", type=int, default=4000)
     parser.add_argument("--connections", type=int, default=16)
@@ -114,37 +195,46 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     rnd = random.Random(given.seed)
-    lost = 0
-    report = {}
+    report: dict[str, Any] = {}
     for name, number, ends in (
         ("SIGKILL", signal.SIGKILL, given.kills),
         ("SIGTERM", signal.SIGTERM, given.terms),
     ):
-        folder = Path(tempfile.mkdtemp(prefix="agent-slo-durability-"))
-        try:
-            toll = run(
-                folder / "data",
+        with tempfile.TemporaryDirectory(prefix="agent-slo-durability-") as folder:
+            report[name] = run(
+                Path(folder) / "data",
                 ends,
                 number,
                 rotate_spans=given.rotate_spans,
                 connections=given.connections,
                 rnd=rnd,
             )
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        report[name] = vars(toll)
-        lost += toll.lost_requests + toll.partial_requests
-        if not given.json:
-            print(
-                f"{name} x {toll.ends}: {toll.acked_requests} requests acknowledged "
-                f"({toll.acked_requests * SPANS_A_REQUEST:,} spans), {toll.lost_requests} lost, "
-                f"{toll.partial_requests} partial, {toll.stored_unacknowledged} stored without an answer; "
-                f"{toll.span_files} span files; slowest exit {toll.slowest_exit_s:.2f} s, "
-                f"slowest start {toll.slowest_start_s:.2f} s"
-            )
+    with tempfile.TemporaryDirectory(prefix="agent-slo-durability-") as folder:
+        try:
+            report["full disk"] = full_disk(Path(folder) / "volume", connections=given.connections)
+        except NoVolume as e:
+            report["full disk"] = str(e)
     if given.json:
-        print(json.dumps(report, indent=1))
-    return 1 if lost else 0
+        print(json.dumps({k: v if isinstance(v, str) else vars(v) for k, v in report.items()}, indent=1))
+    else:
+        for name, toll in report.items():
+            print(
+                f"{name}: left out, {toll}"
+                if isinstance(toll, str)
+                else f"{name} x {toll.ends}: {_told(toll)}"
+            )
+    tolls = [toll for toll in report.values() if isinstance(toll, Toll)]
+    return 1 if any(toll.lost_requests or toll.partial_requests for toll in tolls) else 0
+
+
+def _told(toll: Toll) -> str:
+    return (
+        f"{toll.at_rotation} at a rotation; {toll.acked_requests} requests acknowledged "
+        f"({toll.acked_requests * SPANS_A_REQUEST:,} spans), {toll.lost_requests} lost, "
+        f"{toll.partial_requests} partial, {toll.stored_unacknowledged} stored without an answer, "
+        f"{toll.refused_requests} refused; {toll.span_files} span files; "
+        f"slowest exit {toll.slowest_exit_s:.2f} s, slowest start {toll.slowest_start_s:.2f} s"
+    )
 
 
 if __name__ == "__main__":

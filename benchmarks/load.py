@@ -39,10 +39,17 @@ class Load:
         )
 
 
-async def _connection(port: int, bodies: list[bytes], until: float, pause: float, load: Load) -> None:
+async def _connection(
+    port: int, bodies: list[bytes], until: float, first: float, interval: float, load: Load
+) -> None:
     writer = None
     turn = os.getpid() % len(bodies)
+    due = first
     while time.monotonic() < until:
+        if interval:
+            # By the clock, not after the last answer: a slow answer must not slow the senders down.
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            due += interval
         mark = os.urandom(8)
         turn = (turn + 1) % len(bodies)
         body = renewed(bodies[turn], mark)
@@ -77,23 +84,27 @@ async def _connection(port: int, bodies: list[bytes], until: float, pause: float
                 writer.close()
                 writer = None
             await asyncio.sleep(0.05)
-        if pause:
-            await asyncio.sleep(pause)
     if writer is not None:
         writer.close()
 
 
 async def _connections(
-    port: int, number: int, bodies: list[bytes], until: float, pause: float, load: Load
+    port: int, number: int, bodies: list[bytes], until: float, interval: float, load: Load
 ) -> None:
-    await asyncio.gather(*(_connection(port, bodies, until, pause, load) for _ in range(number)))
+    began = time.monotonic()
+    await asyncio.gather(
+        *(
+            _connection(port, bodies, until, began + interval * i / number, interval, load)
+            for i in range(number)
+        )
+    )
 
 
 def _process(
     port: int,
     connections: int,
     seconds: float,
-    pause: float,
+    interval: float,
     personal: float,
     start: mp.synchronize.Barrier,  # type: ignore[name-defined]
     out: ProcessQueue[Load],
@@ -110,7 +121,7 @@ def _process(
         run = uvloop.run
     except ImportError:
         run = asyncio.run
-    run(_connections(port, connections, bodies, began + seconds, pause, load))
+    run(_connections(port, connections, bodies, began + seconds, interval, load))
     load.seconds = time.monotonic() - began
     out.put(load)
 
@@ -121,19 +132,21 @@ def post(
     connections: int,
     seconds: float,
     processes: int = 2,
-    pause: float = 0.0,
+    rate: float = 0.0,
     personal: float = 0.0,
 ) -> Load:
-    """Keep `connections` connections busy for `seconds`; `pause` seconds between requests of each.
+    """Post for `seconds`: as fast as `connections` connections go, or at a steady `rate` in spans a second.
 
     `personal`: share of the requests whose messages hold mail addresses.
     """
+    interval = connections * SPANS_A_REQUEST / rate if rate else 0.0
     context = mp.get_context("spawn")
     start = context.Barrier(processes)
     out: ProcessQueue[Load] = context.Queue()
     share = [connections // processes + (i < connections % processes) for i in range(processes)]
     children = [
-        context.Process(target=_process, args=(port, n, seconds, pause, personal, start, out)) for n in share
+        context.Process(target=_process, args=(port, n, seconds, interval, personal, start, out))
+        for n in share
     ]
     for child in children:
         child.start()

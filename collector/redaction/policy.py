@@ -32,6 +32,8 @@ class RedactionRules:
     """Attributes with the result of a tool call."""
     canonical: Callable[[str], str | None] | None = None
     """One spelling (JSON text) for equal arguments; None: JSON with sorted keys."""
+    find_names: Callable[[str], list[tuple[int, int]]] | None = None
+    """Where names of persons stand in a text; None: they are not looked for. See collector.redaction.names."""
 
     def policy(self, service: str | None) -> Policy:
         """The policy of one service; None: the sender named none."""
@@ -39,6 +41,12 @@ class RedactionRules:
             if fnmatchcase(service or "", glob):
                 return policy
         return "redact"
+
+    def may_hold_names(self, key: str) -> bool:
+        """Whether what stands under this key may be a text about people; ids and names of tools are none."""
+        if key in self.content or key in self.arguments or key in self.results:
+            return True
+        return key not in self.mapped and not key.startswith("agent_slo.")
 
     @property
     def idle(self) -> bool:

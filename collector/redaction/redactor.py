@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,6 +50,10 @@ _DEEPEST = 96
 _NESTED = 8
 _MOST_KEYS = 20_000
 _MOST_DIGESTS = 20_000
+# Texts whose names are remembered: a conversation is sent again with every call of its model.
+_MOST_READ = 5_000
+# A name of a person in running text has a neighbour; identifiers, which models take for names, have none.
+_PROSE = re.compile(r"\S\s+\S")
 # A number of more digits than a double holds: re-written JSON must not round it.
 _LONG_NUMBER = "[0-9]{17}"
 _LEAST_CARD = 10**12
@@ -71,6 +76,7 @@ class Redactor:
         # The same addresses come again and again: a conversation is sent with every call of its model.
         self._digests: dict[str, str] = {}
         self._dropper = ContentDropper(rules, self.placeholder)
+        self._read: dict[str, list[tuple[int, int]]] = {}
 
     @property
     def counts(self) -> dict[str, int]:
@@ -125,7 +131,9 @@ class Redactor:
             column = table.column(name).combine_chunks()
             if pc.any(dropping).as_py():
                 column = _at(column, dropping, partial(self._dropped, name))
-            hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _DOCUMENT), False))
+            hits = active
+            if self.rules.find_names is None:
+                hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _DOCUMENT), False))
             table = self._replace(table, name, _at(column, hits, self._clean))
         for name in texts:
             column = table.column(name).combine_chunks()
@@ -133,6 +141,11 @@ class Redactor:
                 column = _at(column, dropping, lambda found: [self._dropper.message(t) for t in found])
             hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _LEAF), False))
             table = self._replace(table, name, _at(column, hits, self._texts))
+            if self.rules.find_names is not None and name == "status_message":
+                column = table.column(name).combine_chunks()
+                table = self._replace(
+                    table, name, _at(column, active, lambda f: [self._nameless(t) for t in f])
+                )
         return table
 
     @staticmethod
@@ -172,6 +185,8 @@ class Redactor:
 
     def _clean(self, texts: list[str]) -> list[str | None]:
         """JSON texts without secrets, in the same order. Most hold addresses and nothing else."""
+        if self.rules.find_names is not None:
+            return self._documents(texts)
         out: list[str | None] = list(texts)
         more = _where(pc.match_substring_regex(pa.array(texts, pa.string()), _MORE_THAN_ADDRESSES))
         for place, clean in zip(more, self._documents([texts[i] for i in more]), strict=True):
@@ -206,12 +221,18 @@ class Redactor:
         return out
 
     def _walk(
-        self, node: dict[str, Any] | list[Any], leaves: _Leaves, nest: int, depth: int, layers: int
+        self,
+        node: dict[str, Any] | list[Any],
+        leaves: _Leaves,
+        nest: int,
+        depth: int,
+        layers: int,
+        names: bool = True,
     ) -> None:
         """Collect the strings of a document, those inside JSON texts too, and replace what a key gives away.
 
         `nest`: which JSON text within the document this is, -1 the document itself. `layers`: how many JSON texts
-        lie around it.
+        lie around it. `names`: whether what stands here may hold names of persons.
         """
         if depth > _DEEPEST:
             raise RecursionError
@@ -219,8 +240,9 @@ class Redactor:
         mapping = isinstance(node, dict)
         key: Any
         for key, value in _entries(node):
-            kind = _PLAIN
+            kind, about = _PLAIN, names
             if mapping:
+                about = names and (self.rules.find_names is None or self.rules.may_hold_names(key))
                 kind, name = self._kinds.get(key) or self._classify(key)
                 if name != key:
                     renamed.append((key, name))
@@ -231,11 +253,11 @@ class Redactor:
                 elif len(value) >= _SHORTEST:
                     inner = _inner(value, leaves.exact) if layers < _NESTED else None
                     if inner is None:
-                        leaves.add(node, key, value, nest)
+                        leaves.add(node, key, value, nest, about)
                     else:
                         held = [inner]
                         number = leaves.open(node, key, held, nest, value)
-                        self._walk(held, leaves, number, depth + 1, layers + 1)
+                        self._walk(held, leaves, number, depth + 1, layers + 1, about)
             elif isinstance(value, (dict, list)):
                 if kind == _SECRET:
                     self._wipe(value, leaves, nest, depth)
@@ -243,7 +265,7 @@ class Redactor:
                     node[key] = [self._by_key(kind, item) or item for item in value]
                     leaves.touch(nest)
                 else:
-                    self._walk(value, leaves, nest, depth + 1, layers)
+                    self._walk(value, leaves, nest, depth + 1, layers, about)
             elif isinstance(value, int) and not isinstance(value, bool):
                 replaced = self._number(kind, value)
                 if replaced is not None:
@@ -299,6 +321,8 @@ class Redactor:
     def _settle(self, leaves: _Leaves) -> None:
         """Replace what the collected strings hold, then write the JSON texts around them anew."""
         for place, clean in enumerate(self._texts(leaves.texts)):
+            if self.rules.find_names is not None and leaves.may_hold_names[place]:
+                clean = self._nameless(clean)
             if clean is not leaves.texts[place]:
                 leaves.put(place, clean)
         leaves.close()
@@ -327,12 +351,41 @@ class Redactor:
     def _text(self, text: str) -> str:
         return self._texts([text])[0]
 
+    def _nameless(self, text: str) -> str:
+        """The text without names of persons; the same object when it holds none."""
+        find = self.rules.find_names
+        if find is None or not _PROSE.search(text):
+            return text
+        found = self._read.get(text)
+        if found is None:
+            try:
+                found = find(text)
+            except Exception as e:  # noqa: BLE001 - said below, and nothing of the text is stored
+                # A model may fail in any way, and its words may quote the text: neither is kept.
+                log.error(
+                    "a text of %d characters cannot be searched for names (%s): replaced as a whole",
+                    len(text), type(e).__name__,
+                )  # fmt: skip
+                return self.placeholder("TEXT", text)
+            if len(self._read) >= _MOST_READ:
+                self._read.clear()
+            self._read[text] = found
+        parts, kept = [], 0
+        held = [m.span() for m in PLACEHOLDER.finditer(text)] if found and "<" in text else []
+        for start, end in found:
+            if any(start < last and first < end for first, last in held):
+                continue  # what is replaced already is no name
+            parts += [text[kept:start], self.placeholder("PERSON", text[start:end])]
+            kept = end
+        return "".join([*parts, text[kept:]]) if parts else text
+
 
 class _Leaves:
     """The strings of many documents in one list, and how to put them back."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.may_hold_names: list[bool] = []
         self.exact = False
         """Whether the document at hand holds long numbers, which a faster reader would round."""
         self._places: list[tuple[Any, Any, int]] = []
@@ -341,8 +394,9 @@ class _Leaves:
         self._changed: set[int] = set()
         self._renames: list[tuple[dict[str, Any], str, str, int]] = []
 
-    def add(self, node: Any, key: Any, text: str, nest: int) -> None:
+    def add(self, node: Any, key: Any, text: str, nest: int, names: bool) -> None:
         self.texts.append(text)
+        self.may_hold_names.append(names)
         self._places.append((node, key, nest))
 
     def open(self, node: Any, key: Any, held: list[Any], nest: int, text: str) -> int:
