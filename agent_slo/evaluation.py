@@ -24,6 +24,7 @@ from metrics.slo.evaluate import evaluate, firing_now, split_objectives, write_s
 from metrics.slo.exposition import exposition
 from metrics.slo.history import histories, write_history
 from metrics.slo.objective import Objective
+from metrics.slo.revisions import Revisions, note_revisions, read_revisions
 from metrics.slo.status import StatusRow
 
 log = logging.getLogger("agent_slo.evaluation")
@@ -57,6 +58,7 @@ class Evaluation:
         self._as_of: datetime | None = None
         self._history_at: float | None = None
         self._history_took = 0.0
+        self._revisions: Revisions = {}
         self._history_stale = False
         self._drifts: Sequence[DriftRow] = ()
         self._drift_of: tuple[date, int] | None = None
@@ -78,6 +80,8 @@ class Evaluation:
                 fired = firing_now(con, "core.slo_status")
                 rows = evaluate(con, self._objectives, as_of, was_firing=fired)
                 write_status(con, rows)
+                if first:
+                    note_revisions(con, self._objectives, as_of)
                 every = split_objectives(self._objectives, rows)
                 self._history(con, every, as_of, changed)
                 self._drift(con, as_of)
@@ -110,12 +114,15 @@ class Evaluation:
     ) -> None:
         # what changed since the last history stays to be shown, also when nothing changes any more
         self._history_stale = self._history_stale or changed
+        revisions = read_revisions(con)
+        if revisions != self._revisions:
+            self._revisions, self._history_at = revisions, None
         began = time.monotonic()
         least = max(CHANGED_HISTORY_SECONDS, self._history_took / SHARE_OF_TIME)
         age = None if self._history_at is None else began - self._history_at
         if age is not None and age < (least if self._history_stale else HISTORY_SECONDS):
             return
-        write_history(con, histories(con, objectives, as_of))
+        write_history(con, histories(con, objectives, as_of, revisions=revisions))
         self._history_at = time.monotonic()
         self._history_took = self._history_at - began
         self._history_stale = False

@@ -9,6 +9,7 @@ from agent_slo.alert_actions import alert_actions
 from agent_slo.case_actions import case_actions
 from agent_slo.incident_actions import incident_actions
 from agent_slo.label_actions import label_actions
+from agent_slo.objective_actions import objective_actions
 from metrics.alerts.engine import AlertEngine
 
 
@@ -18,5 +19,6 @@ def operator_actions(engine: AlertEngine) -> dict[str, Action[Any]]:
         *incident_actions().values(),
         *case_actions().values(),
         *label_actions().values(),
+        *objective_actions().values(),
         *alert_actions(engine).values(),
     )

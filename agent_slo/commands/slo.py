@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
+from agent_slo.actions import act
 from agent_slo.errors import EXIT_FINDING, CommandError
-from agent_slo.options import Place, as_of_option, common
+from agent_slo.objective_actions import objective_actions
+from agent_slo.options import Moment, Place, as_of_option, common
 from agent_slo.output import print_json, print_table, say
 from agent_slo.reading import has_view, reading, warn_of_lag
 from dashboard.format import (
@@ -146,6 +148,23 @@ def status(place: Place, form: str, split: bool, states: Sequence[str], as_of: d
         ],
         right=(2, 3, 4, 5, 6),
     )
+
+
+@slo.command()
+@click.argument("name", metavar="SLO")
+@click.option("--objective", help="Only this objective of it.")
+@click.option("--since", type=Moment(), required=True, help="The moment from which the definition holds.")
+@click.option("--reason", required=True, help="Why, for those who wonder later.")
+@common
+def revise(place: Place, name: str, objective: str | None, since: datetime, reason: str) -> None:
+    """Say since when the present definition of an objective holds.
+
+    A changed target holds from the moment it was first evaluated; points of the history before keep the target they
+    had. --since moves that moment, as for a target that was agreed on last Monday.
+    """
+    said = {"slo": name, "objective": objective, "since": since, "reason": reason}
+    answer = act(place.data, objective_actions(), "objectives.revise", said)
+    say(f"{name} ({', '.join(answer['objectives'])}) holds since {answer['since']}")
 
 
 @slo.command("import")

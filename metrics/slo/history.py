@@ -12,6 +12,7 @@ import duckdb
 from metrics.slo.arithmetic import account, burn_rate
 from metrics.slo.cube import Cube, filled, run, slice_counts, slices_of
 from metrics.slo.objective import EventSource, Objective
+from metrics.slo.revisions import Revisions, as_it_was
 from metrics.slo.slices import ratio_timeslices, timeslices
 from metrics.slo.tables import replace_rows
 from metrics.slo.windows import utc
@@ -21,11 +22,12 @@ DAILY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """One point: what the objective's window that ends at `at` (naive UTC) said, under today's definition.
+    """One point: what the objective's window that ends at `at` (naive UTC) said.
 
-    `n`, `good`, `bad`, `sli` and `remaining` belong to that whole window; `burn`, `step_n` and `step_bad` to
-    the step before the point. `None` is unknown (no events). Slices are counted instead of events where the
-    objective's method says so.
+    Under the `target` of that time (`metrics.slo.revisions`), and else under today's definition. `n`, `good`,
+    `bad`, `sli` and `remaining` belong to that whole window; `burn`, `step_n` and `step_bad` to the step before
+    the point. `None` is unknown (no events). Slices are counted instead of events where the objective's method
+    says so.
     """
 
     slo: str
@@ -40,6 +42,7 @@ class HistoryRow:
     step_n: int
     step_bad: int
     revision: str
+    target: float
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,14 @@ def history(
     as_of: datetime,
     step: timedelta = DAILY,
     points: int | None = None,
+    revisions: Revisions | None = None,
 ) -> list[HistoryRow]:
     """Points every `step` up to `as_of` (naive is UTC), oldest first; daily over the window by default.
 
     Unknown events count as bad from the moment the objective's policy makes them so, at every point alike.
     Raises ValueError for a step that is not positive or fewer than one point.
     """
-    return histories(con, [objective], as_of, step, points)
+    return histories(con, [objective], as_of, step, points, revisions)
 
 
 def _countable() -> AbstractContextManager[None]:
@@ -93,6 +97,7 @@ def histories(
     as_of: datetime,
     step: timedelta = DAILY,
     points: int | None = None,
+    revisions: Revisions | None = None,
 ) -> list[HistoryRow]:
     """`history` of several objectives from one scan. Objectives that cannot be counted have no points."""
     if step <= timedelta(0) or (points is not None and points < 1):
@@ -107,7 +112,7 @@ def histories(
     for objective, plan in plans:
         if objective.method != "Occurrences":
             with _countable():
-                rows += _of_slices(con, objective, plan)
+                rows += _of_slices(con, objective, plan, revisions or {})
             continue
         key = "events" if isinstance(objective.source, EventSource) else objective.source
         groups.setdefault(key, []).append((objective, plan))
@@ -117,14 +122,16 @@ def histories(
             cube = Cube(con, [o for o, _ in group], edges)
             try:
                 for objective, plan in group:
-                    rows += _of_events(cube, objective, plan)
+                    rows += _of_events(cube, objective, plan, revisions or {})
             finally:
                 cube.drop()
     order = {o.key: i for i, o in enumerate(objectives)}
     return sorted(rows, key=lambda r: (order[r.slo, r.objective], r.at))
 
 
-def _of_events(cube: Cube, objective: Objective, plan: Sequence[_Point]) -> list[HistoryRow]:
+def _of_events(
+    cube: Cube, objective: Objective, plan: Sequence[_Point], revisions: Revisions
+) -> list[HistoryRow]:
     parts, params = cube.selection(objective)
     params |= {
         "last_band": len(cube.edges),
@@ -139,7 +146,7 @@ def _of_events(cube: Cube, objective: Objective, plan: Sequence[_Point]) -> list
         if objective.is_floor:
             good, bad, step_good, step_bad = bad, good, step_bad, step_good
         whole, step = (int(good), int(good + bad)), (int(step_good), int(step_good + step_bad))
-        rows.append(_row(objective, point, whole, step))
+        rows.append(_row(as_it_was(objective, point.at, revisions), point, whole, step))
     return rows
 
 
@@ -159,11 +166,12 @@ def _row(objective: Objective, point: _Point, whole: tuple[int, int], step: tupl
         step_n=step[1],
         step_bad=step[1] - step[0],
         revision=objective.revision,
+        target=float(objective.target),
     )
 
 
 def _of_slices(
-    con: duckdb.DuckDBPyConnection, objective: Objective, plan: Sequence[_Point]
+    con: duckdb.DuckDBPyConnection, objective: Objective, plan: Sequence[_Point], revisions: Revisions
 ) -> list[HistoryRow]:
     # One scan per point: a slice cut by the point must not hold what came after it.
     rows: list[HistoryRow] = []
@@ -171,13 +179,14 @@ def _of_slices(
         counts = slice_counts(con, objective, min(point.start, point.step_start), point.at)
         whole = slices_of(objective, counts, point.start, point.at)
         step = slices_of(objective, counts, point.step_start, point.at)
+        then = as_it_was(objective, point.at, revisions)
         if objective.method == "Timeslices":
             rule = objective.slice_target or 1, objective.empty_slices
-            rows.append(_row(objective, point, timeslices(whole, *rule), timeslices(step, *rule)))
+            rows.append(_row(then, point, timeslices(whole, *rule), timeslices(step, *rule)))
             continue
         mean, recent = (ratio_timeslices(s, objective.empty_slices) for s in (whole, step))
-        base = _row(objective, point, (0, 0), (0, 0))
-        share = account(0, 0, objective.target).share
+        base = _row(then, point, (0, 0), (0, 0))
+        share = account(0, 0, then.target).share
         rows.append(
             HistoryRow(
                 **{

@@ -187,9 +187,28 @@ class Objective:
     @property
     def revision(self) -> str:
         """Twelve hex digits that change when anything that decides the numbers changes (not words)."""
+        return self._digest(exact(self.target))
+
+    @property
+    def basis(self) -> str:
+        """The same of everything but the target: what is counted, over which window, and how."""
+        return self._digest(None)
+
+    @property
+    def base_key(self) -> tuple[str, str]:
+        """The key of the objective this is a part of; its own when it is none."""
+        return self.slo, self.objective.removesuffix(
+            f" [{_scope_words(self.scope)}]"
+        ) if self.scope else self.objective
+
+    def unscoped(self) -> Objective:
+        """The objective this is a part of, as far as numbers go."""
+        return replace(self, scope=())
+
+    def _digest(self, target: object) -> str:
         parts = (
             self.source,
-            exact(self.target),
+            target,
             str(self.window.duration),
             self.window.anchor,
             str(self.window.zone),
@@ -210,7 +229,7 @@ class Objective:
 
     def narrowed(self, scope: Scope) -> Objective:
         """The same objective over one value of each of its dimensions, named after them."""
-        words = " / ".join(value or "unnamed" for _, value in scope)
+        words = _scope_words(scope)
         return replace(
             self,
             objective=f"{self.objective} [{words}]",
@@ -218,3 +237,7 @@ class Objective:
             per=(),
             scope=scope,
         )
+
+
+def _scope_words(scope: Scope) -> str:
+    return " / ".join(value or "unnamed" for _, value in scope)

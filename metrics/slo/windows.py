@@ -10,7 +10,9 @@ from zoneinfo import ZoneInfo
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _MONTHS = {"M": 1, "Q": 3, "Y": 12}
-_MOST = {u: 36_500 * 86_400 // s for u, s in _UNIT_SECONDS.items()} | {u: 1200 // m for u, m in _MONTHS.items()}
+_MOST = {u: 36_500 * 86_400 // s for u, s in _UNIT_SECONDS.items()} | {
+    u: 1200 // m for u, m in _MONTHS.items()
+}
 """A hundred years in each unit. Above it, sums of times leave what a timestamp can hold."""
 _DURATION = re.compile(r"([1-9][0-9]*|0)([a-zA-Z])")
 

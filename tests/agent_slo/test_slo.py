@@ -154,3 +154,48 @@ def test_rules_for_the_examples(run: Run, tmp_path: Path, file: Path) -> None:
     config.write_text(f"objectives: ['{file}']\n")
     groups = yaml.safe_load(run("slo", "rules", "--config", config).stdout)["groups"]
     assert len({g["name"] for g in groups}) == len(groups) >= 2
+
+
+def test_a_new_target_leaves_the_history_alone(run: Run, tmp_path: Path, samples: Path) -> None:
+    data, config = tmp_path / "data", tmp_path / "agent-slo.yaml"
+    file = tmp_path / "one.yaml"
+    text = """
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: done}
+spec:
+  service: s
+  indicator:
+    metadata: {name: done}
+    spec:
+      ratioMetric:
+        good: {metricSource: {type: AgentSLO, spec: {builtin: task_completion}}}
+        total: {metricSource: {type: AgentSLO, spec: {builtin: task_completion}}}
+  timeWindow: [{duration: 28d, isRolling: true}]
+  budgetingMethod: Occurrences
+  objectives: [{displayName: o, target: TARGET}]
+"""
+    config.write_text(f"objectives: ['{file}']\n")
+    common = ("--data", data, "--config", config)
+
+    def targets() -> list[float]:
+        sql = 'SELECT target FROM slo_history ORDER BY "at" DESC LIMIT 4'
+        return [r["target"] for r in json.loads(run("query", sql, "--data", data, "--format", "json").stdout)]
+
+    file.write_text(text.replace("TARGET", "0.5"))
+    assert run("import", samples, *common, "--as-of", "2026-11-27T15:00:30Z").exit_code == 0
+    assert targets() == [0.5] * 4
+    file.write_text(text.replace("TARGET", "0.9"))
+    assert run("rederive", *common, "--as-of", "2026-11-28T15:00:30Z").exit_code == 0
+    assert targets() == [0.9, 0.5, 0.5, 0.5]
+    late = run("slo", "revise", "done", "--since", "2026-11-26", "--reason", "agreed", *common)
+    assert late.exit_code == 0, late.output
+    assert "done (o) holds since 2026-11-26T00:00:00Z" in late.stderr
+    assert run("rederive", *common, "--as-of", "2026-11-28T15:00:30Z").exit_code == 0
+    # points of 28, 27 and 26 November, and one before
+    assert targets() == [0.9, 0.9, 0.9, 0.5]
+    wrong = run("slo", "revise", "doen", "--since", "2026-11-26", "--reason", "agreed", *common)
+    assert (wrong.exit_code, wrong.stderr.strip()) == (
+        2,
+        "agent-slo: no SLO 'doen' is evaluated; there are done",
+    )

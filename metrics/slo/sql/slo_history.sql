@@ -3,5 +3,5 @@
 CREATE TABLE IF NOT EXISTS {target} (
     slo VARCHAR, objective VARCHAR, "at" TIMESTAMP,
     n BIGINT, good BIGINT, bad BIGINT, sli DOUBLE, remaining DOUBLE, burn DOUBLE,
-    step_n BIGINT, step_bad BIGINT, revision VARCHAR
+    step_n BIGINT, step_bad BIGINT, revision VARCHAR, target DOUBLE
 )
