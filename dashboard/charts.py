@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -32,6 +33,36 @@ def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) ->
 def days_axis(figure: go.Figure, days: int) -> None:
     """A time axis in days (UTC); up to ten days have a mark each."""
     figure.update_xaxes(type="date", tickformat="%b %-d", dtick=86_400_000 if 0 < days <= 10 else None)
+
+
+DAY_HOVER = "%{x|%Y-%m-%d} UTC"
+
+
+def bars(
+    figure: go.Figure,
+    rows: Sequence[Mapping[str, Any]],
+    x: str,
+    y: str,
+    name: str,
+    style: tuple[str, str],
+    hover: str = DAY_HOVER,
+    **more: Any,
+) -> None:
+    """One stacked series of counts; `style` is a colour and a plotly pattern, so that it needs no colour to be told.
+
+    A series without rows is left out of the legend. `more` goes to plotly.
+    """
+    if not rows:
+        return
+    colour, pattern = style
+    figure.add_bar(
+        name=name,
+        x=[row[x] for row in rows],
+        y=[row[y] for row in rows],
+        marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
+        hovertemplate=f"%{{y:,}} %{{fullData.name}}<br>{hover}<extra></extra>",
+        **more,
+    )
 
 
 def draw(figure: go.Figure, key: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts, colours
-from dashboard.chrome import open_task, page, table
+from dashboard.chrome import page, table
 from dashboard.door import Answers
 from dashboard.filters import Scope, scope_filters
 from dashboard.format import (
@@ -18,10 +18,9 @@ from dashboard.format import (
     markdown_text,
     missing,
     percent,
-    when,
     words,
 )
-from dashboard.verdict import reason
+from dashboard.repeats import repeats_table
 
 Row = dict[str, Any]
 
@@ -121,16 +120,9 @@ def _days(rows: list[Row]) -> None:
     if not rows:
         return
     chart = charts.chart("Repeats by day (UTC)", "repeats", stacked=True)
-    for kind, (colour, pattern) in KIND_STYLE.items():
+    for kind, style in KIND_STYLE.items():
         days = [row for row in rows if row[kind]]
-        if days:
-            chart.add_bar(
-                name=words(DUPLICATE_WORDS, kind),
-                x=[row["day"] for row in days],
-                y=[row[kind] for row in days],
-                marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
-                hovertemplate="%{y:,} %{fullData.name}<br>%{x|%Y-%m-%d} UTC<extra></extra>",
-            )
+        charts.bars(chart, days, "day", kind, words(DUPLICATE_WORDS, kind), style)
     charts.days_axis(chart, len({row["day"] for row in rows}))
     charts.draw(chart, "days")
 
@@ -196,35 +188,7 @@ def _repeats(reader: Answers, scope: Scope, narrowed: Row) -> None:
     more = "" if rows[0]["matching"] == len(rows) else f"; the newest {count(len(rows))} are shown"
     line = f"{counted(rows[0]['matching'], 'repeat')}{where}{more}. Click a row to open its task."
     st.caption(markdown_text(line))
-    picked = table(
-        [
-            {
-                **row,
-                "started_at": when(row["started_at"]),
-                "cause": None if missing(row["cause"]) else words(CAUSE_WORDS, row["cause"]),
-                "undone": None if missing(row["compensated"]) else "yes" if row["compensated"] else "no",
-                "why": reason(row["rule"]),
-            }
-            for row in rows
-        ],
-        {
-            "started_at": "When",
-            "agent": "Agent",
-            "tool": "Tool",
-            "cause": "Cause",
-            "why": "Why",
-            "effect": "Second effect",
-            "undone": "Undone",
-            "task_id": "Task",
-            "idempotency_key": "Key",
-            "arguments": "Arguments",
-        },
-        key="repeats",
-        selectable=True,
-        drop_empty=True,
-    )
-    if picked is not None:
-        open_task(rows[picked]["task_id"])
+    repeats_table(rows, "repeats")
 
 
 page("Actions", show)

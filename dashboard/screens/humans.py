@@ -88,15 +88,9 @@ def _kinds(chart: Any, rows: list[Row], x: str, hover: str) -> None:
     kinds = [*KIND_STYLE, *sorted({str(r["kind"]) for r in rows} - set(KIND_STYLE))]
     for kind in kinds:
         of = [row for row in rows if str(row["kind"]) == kind]
-        if of:
-            colour, pattern = KIND_STYLE.get(kind, (colours.GREY, ""))
-            chart.add_bar(
-                name=words({}, kind),
-                x=[row[x] for row in of],
-                y=[row["interventions"] for row in of],
-                marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
-                hovertemplate=f"%{{y:,}} %{{fullData.name}}<br>{hover}<extra></extra>",
-            )
+        charts.bars(
+            chart, of, x, "interventions", words({}, kind), KIND_STYLE.get(kind, (colours.GREY, "")), hover
+        )
 
 
 def _days(rows: list[Row]) -> None:
@@ -105,7 +99,7 @@ def _days(rows: list[Row]) -> None:
     chart = charts.chart(
         "Interventions by day of the request (UTC)", "interventions", stacked=True, height=240
     )
-    _kinds(chart, rows, "day", "%{x|%Y-%m-%d} UTC")
+    _kinds(chart, rows, "day", charts.DAY_HOVER)
     charts.days_axis(chart, len({row["day"] for row in rows}))
     charts.draw(chart, "days")
 

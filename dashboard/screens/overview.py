@@ -8,11 +8,10 @@ import streamlit as st
 
 from dashboard import charts, colours
 from dashboard.cards import cards
-from dashboard.chrome import open_task, page, table
+from dashboard.chrome import page, table
 from dashboard.door import Answers
 from dashboard.filters import Scope, scope_address, scope_filters
 from dashboard.format import (
-    CAUSE_WORDS,
     OUTCOME_WORDS,
     STATE_WORDS,
     count,
@@ -29,6 +28,7 @@ from dashboard.format import (
 )
 from dashboard.incident_words import incident_title
 from dashboard.lag import behind
+from dashboard.repeats import repeats_table
 
 Row = dict[str, Any]
 
@@ -239,17 +239,10 @@ def _outcomes(reader: Answers, scope: Scope) -> None:
         return
     title = "Tasks that went wrong" if wrong else "Tasks"
     chart = charts.chart(f"{title}, by outcome and day of start (UTC)", "tasks", stacked=True)
-    for outcome, (colour, pattern) in colours.OUTCOME_STYLE.items():
+    for outcome, style in colours.OUTCOME_STYLE.items():
         days = [row for row in rows if row["outcome"] == outcome]
-        if days:
-            chart.add_bar(
-                name=words(OUTCOME_WORDS, outcome),
-                x=[row["day"] for row in days],
-                y=[row["tasks"] for row in days],
-                customdata=[[outcome, f"{row['day']:%Y-%m-%d}"] for row in days],
-                marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
-                hovertemplate="%{y:,} %{fullData.name}<br>%{x|%Y-%m-%d} UTC<extra></extra>",
-            )
+        leads_to = [[outcome, f"{row['day']:%Y-%m-%d}"] for row in days]
+        charts.bars(chart, days, "day", "tasks", words(OUTCOME_WORDS, outcome), style, customdata=leads_to)
     charts.days_axis(chart, len({row["day"] for row in rows}))
     st.caption("Click a bar to list its tasks.")
     picked = charts.pick(chart, "outcomes")
@@ -272,40 +265,10 @@ def _duplicates(reader: Answers, scope: Scope) -> None:
     st.caption(markdown_text(line))
     if not rows:
         return
-    picked = table(
-        [
-            {
-                **row,
-                "started_at": when(row["started_at"]),
-                "cause": words(CAUSE_WORDS, row["cause"]),
-                "undone": _undone(row["compensated"]),
-            }
-            for row in rows
-        ],
-        {
-            "started_at": "When",
-            "agent": "Agent",
-            "tool": "Tool",
-            "cause": "Cause",
-            "effect": "Second effect",
-            "undone": "Undone",
-            "task_id": "Task",
-            "arguments": "Arguments",
-        },
-        key="duplicates",
-        selectable=True,
-    )
+    repeats_table(rows, "duplicates")
     st.page_link(
         "screens/actions.py", label="All repeats and the tools to fix first", icon=":material/arrow_forward:"
     )
-    if picked is not None:
-        open_task(rows[picked]["task_id"])
-
-
-def _undone(compensated: Any) -> str | None:
-    if missing(compensated):
-        return None
-    return "yes" if compensated else "no"
 
 
 def _health(reader: Answers, scope: Scope) -> None:

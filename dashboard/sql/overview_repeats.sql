@@ -24,7 +24,8 @@ newest AS (
     LIMIT 20
 ),
 told AS (
-    SELECT n.agent, a.started_at, a.attempt_id, a.task_id, a.tool, a.cause, a.effect, a.compensated, a.arguments
+    SELECT n.agent, a.started_at, a.attempt_id, a.task_id, a.tool, a.cause, a.effect, a.compensated, a.rule,
+        a.arguments
     FROM attempts a
     JOIN newest n USING (attempt_id)
     -- Numbers are compared where ids are texts, and row groups of other times are skipped.

@@ -591,6 +591,7 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
         for step in range(40 if tasks > 1 else 0):
             share = good / n + 0.01 * ((step * 7) % 5 - 2) / 2
             con.execute(
-                "INSERT INTO core.slo_history VALUES (?, 'default', ?, ?, ?, ?, ?, ?, ?, 10, 1, '1')",
+                """INSERT INTO core.slo_history (slo, objective, "at", n, good, bad, sli, remaining, burn, step_n,
+                   step_bad, revision) VALUES (?, 'default', ?, ?, ?, ?, ?, ?, ?, 10, 1, '1')""",
                 [slo, end - timedelta(hours=6 * (40 - step)), n, good, bad, min(share, 1), remaining, 0.4],
             )
