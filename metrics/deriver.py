@@ -20,7 +20,9 @@ import duckdb
 
 from metrics import functions, rules
 from metrics.conventions import Compiled, compile_families, shipped
-from metrics.manifest import Model, filled, models, pass_sql, views
+from metrics.conventions.logs import compile_logs
+from metrics.conventions.logs import shipped as log_families
+from metrics.manifest import Model, filled, log_sql, models, pass_sql, views
 from metrics.settings import MetricsSettings
 
 log = logging.getLogger("agent_slo.metrics")
@@ -430,7 +432,7 @@ class Deriver:
         kept = "SELECT count(*) > 0 FROM duckdb_columns() WHERE table_name = 'logs' AND column_name = 'observed_ns'"
         with_logs = bool(self._con.execute(kept).fetchall()[0][0])
         nothing = "CREATE OR REPLACE TEMP VIEW log_spans AS SELECT * FROM spans WHERE false"
-        self._con.execute(pass_sql("logs") if with_logs else nothing)
+        self._con.execute(log_sql(compile_logs(log_families())) if with_logs else nothing)
 
     def _conventions(self, only: frozenset[str] | None) -> Compiled:
         """Return the SQL pieces for the families whose spans a pass reads (all when None)."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 from metrics.conventions import Compiled
+from metrics.conventions.logs import CompiledLogs
 
 Kept = Literal["core", "work"]
 
@@ -62,9 +64,17 @@ def pass_sql(name: str) -> str:
     return (files("metrics") / "sql" / "passes" / f"{name}.sql").read_text(encoding="utf-8")
 
 
+def log_sql(compiled: CompiledLogs) -> str:
+    """Return `logs.sql` with the compiled families in place of its `{{...}}` marks."""
+    return _marked(pass_sql("logs"), vars(compiled))
+
+
 def filled(model: Model, compiled: Compiled) -> str:
     """Return the SQL of a model with the compiled conventions in place of its `{{...}}` marks."""
-    sql = model.sql
-    for mark in ("emitter", "attribute_paths", "resource_paths", "names", "fields"):
-        sql = sql.replace("{{" + mark + "}}", getattr(compiled, mark))
+    return _marked(model.sql, vars(compiled))
+
+
+def _marked(sql: str, pieces: Mapping[str, str]) -> str:
+    for mark, piece in pieces.items():
+        sql = sql.replace("{{" + mark + "}}", piece)
     return sql

@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 
 from collector.decode import decode
+from metrics.conventions.logs import LogFamily, compile_logs
+from metrics.manifest import log_sql
 from tests.metrics.bench import Bench, at, bench, request, span
 
 
@@ -208,3 +210,29 @@ def test_an_evaluation_that_arrives_as_a_log_decides_its_task(tmp_path: Path) ->
         (after,) = one.rows("SELECT outcome, outcome_evidence FROM core.tasks")
     assert before == {"outcome": "unknown", "outcome_evidence": "none"}
     assert after == {"outcome": "completed", "outcome_evidence": "evaluated"}
+
+
+def test_another_coding_agent_is_a_file_of_data(tmp_path: Path) -> None:
+    family = LogFamily.model_validate(
+        {
+            "family": "pair", "agent": "pair_agent", "events": ["pair.*"],
+            "records": [{"event": ["asked"], "is": "prompt"}, {"event": ["ran"], "is": "tool", "where": {"how": "sh*"}},
+                        {"event": ["thought"], "is": "model", "failed": "only"}],
+            "fields": {"conversation": ["talk"], "run": ["turn"], "tool": ["what"], "error": ["oops"]},
+        }
+    )  # fmt: skip
+    ids = {"talk": "s-1", "turn": "1"}
+    with bench(tmp_path) as one:
+        send(one, records("ide", ("pair.asked", 0, ids), ("pair.ran", 1, {**ids, "what": "ls", "how": "shell"}),
+                          ("pair.ran", 2, {**ids, "what": "no", "how": "dry"}), ("pair.thought", 3, ids),
+                          ("pair.thought", 4, {**ids, "oops": "503"})))  # fmt: skip
+        one.deriver._con.execute(log_sql(compile_logs((family,))))
+        got = one.deriver._con.execute(
+            "SELECT name, status, scope, json_extract_string(attributes, '$.\"gen_ai.tool.name\"') "
+            "FROM log_spans ORDER BY start_ns"
+        ).fetchall()
+    assert got == [
+        ("pair.asked", "unset", "logs.pair", None),
+        ("pair.ran", "unset", "logs.pair", "ls"),
+        ("pair.thought", "error", "logs.pair", None),
+    ]
