@@ -18,6 +18,8 @@ log = logging.getLogger("agent_slo.retention")
 
 CHECK_SECONDS = 900.0
 _GB = 10**9
+# Writing the derived files anew costs the same for little as for much, so a tenth goes at once.
+_KEPT_WHEN_FULL = 0.9
 
 
 class Retention:
@@ -40,7 +42,10 @@ class Retention:
         if not now and self._checked is not None and time.monotonic() - self._checked < CHECK_SECONDS:
             return 0
         self._checked = time.monotonic()
-        keep_bytes = None if kept.keep_gb is None else int(kept.keep_gb * _GB)
+        keep_bytes = None
+        if kept.keep_gb is not None:
+            full = sum(f.size() for f in store.files()) > kept.keep_gb * _GB
+            keep_bytes = int(kept.keep_gb * _GB * (_KEPT_WHEN_FULL if full else 1))
         with self._lock:
             derived = deriver.derived_seq()
             gone = [f for f in store.expired(kept.keep_days, keep_bytes, as_of) if f.max_seq <= derived]
@@ -51,6 +56,7 @@ class Retention:
                 log.info("retention: %d span files removed, %d tasks are final", len(gone), tasks)
             if kept.tasks_days is not None and deriver.forget_tasks(as_of - timedelta(days=kept.tasks_days)):
                 store.owe_rewrite("core")
-            # What was deleted is still in free blocks of the files: only a new file is without it.
-            store.rewrite_owed()
+        # What was deleted is still in free blocks of the files: only a new file is without it. The copy of a large
+        # file takes a while; operators' actions go on meanwhile.
+        store.rewrite_owed(self._lock)
         return len(gone)

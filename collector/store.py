@@ -19,6 +19,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -552,17 +553,19 @@ class Store:
         for alias in aliases:
             self.folder.owed(alias).touch()
 
-    def rewrite_owed(self) -> bool:
+    def rewrite_owed(self, others: AbstractContextManager[Any] | None = None) -> bool:
         """Write the derived files anew that are owed it, so that deleted rows are not on the disk any more.
 
-        The caller keeps the derivation still. False when something is left to do: queries left no moment to change
-        the files, somebody wrote all the time, or there is no room for the copy.
+        The caller keeps the derivation still. `others` keeps still whoever else writes them, for the moment in which
+        a file is exchanged; what they write during the copy is seen, and the copy made again. False when something is
+        left to do: queries left no moment to change the files, somebody wrote all the time, or there is no room for
+        the copy.
         """
         done = True
         for alias, path in (("work", self.folder.work), ("core", self.folder.core)):
             if self.folder.owed(alias).exists():
                 with self._rewriting:
-                    written = any(self._rewrite(alias, path) for _ in range(_REWRITES))
+                    written = any(self._rewrite(alias, path, others) for _ in range(_REWRITES))
                 if written:
                     self.folder.owed(alias).unlink()
                 else:
@@ -570,7 +573,7 @@ class Store:
                 done = done and written
         return done
 
-    def _rewrite(self, alias: str, path: Path) -> bool:
+    def _rewrite(self, alias: str, path: Path, others: AbstractContextManager[Any] | None) -> bool:
         copy = path.with_name(path.name + ".new")
         free = shutil.disk_usage(self.folder.root).free
         if free < path.stat().st_size + _log_size(path) + self.options.free_bytes:
@@ -581,7 +584,7 @@ class Store:
             cursor.execute(f"CHECKPOINT {alias}")
             compaction.copy(cursor, alias, copy)
         for _ in range(_GATE_TRIES):
-            with self._alone(_GATE_SECONDS / 10) as alone:
+            with others or contextlib.nullcontext(), self._alone(_GATE_SECONDS / 10) as alone:
                 # A log that is there again means that somebody wrote after the copy was begun.
                 if alone and not _log_size(path):
                     with self._catalog:
