@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.agent_requests import SPANS_A_REQUEST
 from benchmarks.load import Load, post
-from benchmarks.servers import MIB, free_port
+from benchmarks.servers import free_port
 from collector.reader import open_reader
 
 
@@ -151,34 +151,40 @@ def small_volume(folder: Path, size_mib: int) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
+def fill(file: Path) -> None:
+    """Write into the file until the volume is full to its last byte."""
+    with file.open("wb", buffering=0) as f, contextlib.suppress(OSError):
+        while f.write(bytes(1 << 16)):
+            pass
+
+
 def full_disk(folder: Path, *, connections: int) -> Toll:
-    """Load until the volume is full, go on, make room, load again, kill; then compare acks with rows."""
-    toll, acked = Toll(), list[bytes]()
-    with small_volume(folder, 320) as volume:
-        ballast = volume / "ballast"
-        ballast.write_bytes(bytes(128 * MIB))
+    """Fill the volume in the middle of a load, make room, load again, kill; then compare acks with rows."""
+    toll, acked = Toll(ends=1), list[bytes]()
+    with small_volume(folder, 512) as volume:
         data, port = volume / "data", free_port()
         process, toll.slowest_start_s = start(data, port, 1_000_000)
-        for _ in range(6):  # some 25 MB a second: the volume is full within a few
-            sender, loads = _sending(port, connections, 4.0)
-            sender.join()
-            acked += loads[0].acked_marks
-            toll.refused_requests += loads[0].refused
-            if loads[0].refused and not loads[0].acked_requests:
-                break
-        full_at = len(acked)
-        ballast.unlink()
-        sender, loads = _sending(port, connections, 4.0)
-        time.sleep(3.0)
+        sender, loads = _sending(port, connections, 8.0)
+        time.sleep(4.0)
+        fill(volume / "ballast")
+        sender.join()
+        acked += loads[0].acked_marks
+        toll.refused_requests += loads[0].refused
+        (volume / "ballast").unlink()
+        sender, loads = _sending(port, connections, 6.0)
+        sender.join()
+        if not toll.refused_requests or not loads[0].acked_requests:
+            raise SystemExit(
+                f"nothing was shown: {toll.refused_requests} requests refused by the full volume, "
+                f"{loads[0].acked_requests} taken when there was room again"
+            )
+        acked += loads[0].acked_marks
+        sender, loads = _sending(port, connections, 6.0)
+        time.sleep(4.0)
         process.kill()
         process.wait()
         sender.join()
         acked += loads[0].acked_marks
-        toll.ends = 1
-        if not toll.refused_requests:
-            raise SystemExit("the volume never became full; nothing was shown")
-        if len(acked) == full_at:
-            raise SystemExit("the collector did not take anything again after there was room")
         compare(data, acked, toll, 1_000_000)
     return toll
 
@@ -188,7 +194,7 @@ def main() -> int:
         prog="python -m benchmarks.durability", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--terms", type=int, default=4)
+    parser.add_argument("--terms", type=int, default=6)
     parser.add_argument("--rotate-spans", type=int, default=4000)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--seed", type=int, default=None)

@@ -87,13 +87,23 @@ def scale(source: Path, target: Path, tasks: int, spans: int) -> None:
         ).fetchall()
         for (table,) in tables:
             _copy(con, f"old_{name}.{table}", f"{name}.{table}", copies)
-        # The dashboard's views of aggregates read tables, not each other.
-        for (text,) in con.execute(
-            "SELECT sql FROM duckdb_views() WHERE database_name = ? AND NOT internal", [f"old_{name}"]
-        ).fetchall():
-            con.execute(
-                text.replace("CREATE VIEW ", f"CREATE VIEW {name}.", 1) if f"{name}." not in text else text
-            )
+        # Views are written with the names of their own database, and some read others.
+        con.execute(f"USE {name}")
+        waiting = [
+            text
+            for (text,) in con.execute(
+                "SELECT sql FROM duckdb_views() WHERE database_name = ? AND NOT internal", [f"old_{name}"]
+            ).fetchall()
+        ]
+        while waiting:
+            text = waiting.pop(0)
+            try:
+                con.execute(text)
+            except duckdb.CatalogException:
+                if not waiting:
+                    raise
+                waiting.append(text)
+        con.execute("USE memory")
     files = sorted((source / "spans").glob("*.duckdb"))
     con.execute(f"ATTACH '{files[0]}' AS old_spans (READ_ONLY)")
     con.execute(f"ATTACH '{target}/spans/{files[0].name}' AS new_spans (STORAGE_VERSION 'v1.5.0')")
