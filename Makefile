@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint conformance bench accuracy docs clean
+.PHONY: demo test test-evals lint conformance bench accuracy docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null 2>&1 || { echo "agent-slo needs Python 3.11 or newer; '$(PYTHON)' was not found. Name yours: make PYTHON=python3.12" >&2; exit 2; }
@@ -19,6 +19,17 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/pytest -n auto --dist worksteal
+
+# The exports in the tools themselves, promptfoo among them: needs Node and 2 GB. `make test` runs the other tools.
+PROMPTFOO := tests/incidents/promptfoo
+$(PROMPTFOO)/node_modules/.package-lock.json: $(PROMPTFOO)/package-lock.json
+	@command -v npm >/dev/null 2>&1 || { echo "make test-evals needs Node.js 20.20 or newer with npm" >&2; exit 2; }
+	cd $(PROMPTFOO) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+test-evals: $(STAMP) $(PROMPTFOO)/node_modules/.package-lock.json
+	AGENT_SLO_PROMPTFOO=$(CURDIR)/$(PROMPTFOO)/node_modules/promptfoo/dist/src/entrypoint.js \
+	  $(BIN)/pytest tests/incidents/test_targets.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,7 +1,9 @@
-"""Runs an exported Inspect task with a scripted agent in place of a model: `inspect_agents.py TASK_FOLDER AGENT`.
+"""Runs an exported Inspect task with scripted agents in place of a model.
 
-Prints a JSON object: `status`, and `scores` by case. Run by a Python that has inspect_ai; it needs nothing of ours but
-what the export holds.
+`inspect_agents.py TASK_FOLDER DATASET...`: a dataset has the name of the agent that plays it.
+
+Prints a JSON object by agent: `status`, `error`, `scores` by case and `metrics`. It needs nothing of ours but what the
+export holds.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 os.environ.update(INSPECT_LOG_DIR=tempfile.mkdtemp(), INSPECT_DISPLAY="none")
@@ -63,19 +66,16 @@ def scripted(agent: str) -> Any:
     return get_model("mockllm/model", custom_outputs=outputs)
 
 
-log = run_eval(incident_replay.incident_replay(), model=scripted(sys.argv[2]), display="none")[0]
-scores = {str(s.id): s.scores["invariants"].value for s in log.samples or [] if s.scores}
-metrics = {
-    name: m.value for s in (log.results.scores if log.results else []) for name, m in s.metrics.items()
-}
-if os.environ.get("EXPLAIN"):
-    for s in log.samples or []:
-        if s.scores and s.scores["invariants"].value != "C":
-            print(
-                s.id, s.scores["invariants"].explanation, [m.text[:150] for m in s.messages], file=sys.stderr
-            )
-print(
-    json.dumps(
-        {"status": log.status, "error": log.error and log.error.message, "scores": scores, "metrics": metrics}
-    )
-)
+found = {}
+for path in map(Path, sys.argv[2:]):
+    agent = path.stem
+    log = run_eval(incident_replay.incident_replay(str(path)), model=scripted(agent), display="none")[0]
+    found[agent] = {
+        "status": log.status,
+        "error": log.error and log.error.message,
+        "scores": {str(s.id): s.scores["invariants"].value for s in log.samples or [] if s.scores},
+        "metrics": {
+            n: m.value for s in (log.results.scores if log.results else []) for n, m in s.metrics.items()
+        },
+    }
+print(json.dumps(found))

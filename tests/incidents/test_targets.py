@@ -10,14 +10,17 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from collector.reader import open_reader
 from incidents.bundle import Choice, export
+from incidents.replay import AGENTS, TRIVIAL, run_agent
 from incidents.targets import HOW_TO, TARGETS
 from tests.incidents.folders import fill
 from tests.incidents.stories import SETTINGS, paid_twice
@@ -25,10 +28,16 @@ from tests.incidents.test_export import HOSTILE
 from tests.metrics import worlds
 from tests.metrics.bench import at
 
-INSPECT = os.environ.get("AGENT_SLO_INSPECT_PYTHON") or (
-    sys.executable if importlib.util.find_spec("inspect_ai") else None
-)
-PROMPTFOO = os.environ.get("AGENT_SLO_PROMPTFOO")  # path of promptfoo/dist/src/entrypoint.js
+PROMPTFOO = os.environ.get(
+    "AGENT_SLO_PROMPTFOO"
+)  # promptfoo's dist/src/entrypoint.js, as `make test-evals` sets it
+PROMISED = {
+    "duplicate_action.model_repeat", "duplicate_action.retry_after_timeout", "duplicate_action.resume_reexecution",
+    "duplicate_action.crash_replay", "duplicate_action.redelivery", "duplicate_action.orchestrator_retry",
+    "unbounded", "no_backoff", "non_retryable", "same_args_after_rejection", "amplification", "missed_retry",
+    "blind_retry", "false_success", "lost", "executed_without_approval", "not_compensated",
+}  # fmt: skip
+"""Failure modes of which the sample company must give a group that every tool judges."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +54,30 @@ def canonical(out: Path) -> list[dict[str, Any]]:
 
 def incidents(out: Path) -> set[str]:
     return {case["case_id"] for case in canonical(out) if case["role"] == "incident"}
+
+
+def promised(out: Path) -> dict[str, list[dict[str, Any]]]:
+    """One proven group of every promised failure mode, by its mode."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for case in canonical(out):
+        groups.setdefault(case["fingerprint"]["value"], []).append(case)
+    chosen: dict[str, list[dict[str, Any]]] = {}
+    for group in groups.values():
+        mode = group[0]["classification"]["failure_mode"]
+        if group[0]["review"]["state"] != "draft" and mode in PROMISED:
+            chosen.setdefault(mode, group)
+    assert set(chosen) == PROMISED
+    return chosen
+
+
+def judged(out: Path, passed: Mapping[str, Mapping[str, bool]]) -> None:
+    """Assert what a tool must find of the promised groups: agent -> case -> passed."""
+    for mode, group in promised(out).items():
+        names = [case["case_id"] for case in group]
+        assert not passed["recorded"][names[0]], mode
+        assert all(passed["careful"][name] for name in names), mode
+        for agent in TRIVIAL:
+            assert not all(passed[agent][name] for name in names), (mode, agent)
 
 
 def module(path: Path) -> ModuleType:
@@ -87,15 +120,15 @@ print(json.dumps({agent: evaluate.evaluate(agent) for agent in sys.argv[2:]}))
 
 
 def test_pydantic_evals_loads_and_judges(bundle: Path) -> None:
-    pytest.importorskip("pydantic_evals", reason="pydantic-evals is not installed")
     run = subprocess.run(
-        [sys.executable, "-c", EVALUATE, str(bundle / "targets/pydantic_evals"), "careful", "recorded"],
+        [sys.executable, "-c", EVALUATE, str(bundle / "targets/pydantic_evals"), *AGENTS],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert run.returncode == 0, run.stderr[-3000:]
     found = json.loads(run.stdout)
+    judged(bundle, found)
     assert len(found["careful"]) == len(canonical(bundle))
     assert all(found["careful"].values())
     assert not any(found["recorded"][name] for name in incidents(bundle))
@@ -104,30 +137,45 @@ def test_pydantic_evals_loads_and_judges(bundle: Path) -> None:
 # ---- Inspect AI ---------------------------------------------------------------------------------------------------
 
 
-def inspect_run(folder: Path, agent: str) -> dict[str, Any]:
-    assert INSPECT is not None
+def telling(group: list[dict[str, Any]], agent: str) -> list[str]:
+    """The cases that decide about an agent: all for one that behaves, one that it fails for another.
+
+    Inspect takes tenths of a second for what the replay core does in a millisecond.
+    """
+    if agent == "careful":
+        return [case["case_id"] for case in group]
+    failed = [case for case in group if not run_agent(case, AGENTS[agent](case)).verdict.passed]
+    return [failed[0]["case_id"]]
+
+
+def test_inspect_loads_and_judges(bundle: Path, tmp_path: Path) -> None:
+    lines = (bundle / "targets/inspect/incidents.jsonl").read_text().splitlines()
+    samples = {json.loads(line)["id"]: line for line in lines}
+    groups = promised(bundle)
+    wanted = {
+        agent: [name for group in groups.values() for name in telling(group, agent)] for agent in AGENTS
+    }
+    assert wanted["recorded"] == [group[0]["case_id"] for group in groups.values()]
+    for agent, names in wanted.items():
+        (tmp_path / f"{agent}.jsonl").write_text("".join(samples[name] + "\n" for name in names))
     run = subprocess.run(
-        [INSPECT, str(Path(__file__).with_name("inspect_agents.py")), str(folder), agent],
+        [
+            sys.executable,
+            str(Path(__file__).with_name("inspect_agents.py")),
+            str(bundle / "targets/inspect"),
+            *(str(tmp_path / f"{agent}.jsonl") for agent in AGENTS),
+        ],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    return dict(json.loads(run.stdout.splitlines()[-1]))
-
-
-@pytest.mark.skipif(
-    INSPECT is None, reason="inspect_ai is not installed; AGENT_SLO_INSPECT_PYTHON names a Python that has it"
-)
-def test_inspect_loads_and_judges(bundle: Path) -> None:
-    careful = inspect_run(bundle / "targets/inspect", "careful")
-    assert careful["status"] == "success", careful["error"]
-    assert set(careful["scores"]) == {case["case_id"] for case in canonical(bundle)}
-    assert set(careful["scores"].values()) == {"C"}
-    assert careful["metrics"]["groups_passed"] == 1.0
-    recorded = inspect_run(bundle / "targets/inspect", "recorded")
-    assert {recorded["scores"][name] for name in incidents(bundle)} == {"I"}
-    assert recorded["metrics"]["groups_passed"] == 0.0
+    found = json.loads(run.stdout.splitlines()[-1])
+    assert {agent: told["error"] for agent, told in found.items()} == dict.fromkeys(AGENTS)
+    for agent, told in found.items():
+        assert set(told["scores"]) == set(wanted[agent])
+        assert set(told["scores"].values()) == {"C" if agent == "careful" else "I"}, agent
+        assert told["metrics"]["groups_passed"] == (1.0 if agent == "careful" else 0.0)
 
 
 def test_a_sample_of_inspect_has_what_its_loader_takes(bundle: Path) -> None:
@@ -177,44 +225,67 @@ def test_the_provider_and_the_assertion_judge(bundle: Path, monkeypatch: pytest.
         assert failed >= incidents(bundle) if agent == "recorded" else not failed
 
 
-@pytest.mark.node
-@pytest.mark.skipif(
-    PROMPTFOO is None or shutil.which("node") is None,
-    reason="AGENT_SLO_PROMPTFOO does not name promptfoo's dist/src/entrypoint.js",
-)
-@pytest.mark.parametrize(("agent", "code"), [("careful", 0), ("recorded", 100)])
-def test_promptfoo_loads_and_judges(tmp_path: Path, agent: str, code: int) -> None:
-    data = fill(tmp_path / "data", [paid_twice()], SETTINGS, at(90000))
-    with open_reader(data) as reader:
-        export(reader, SETTINGS, tmp_path / "out", Choice(targets=("promptfoo",)), "9.9.9")
-    assert PROMPTFOO is not None
-    quiet = dict.fromkeys(
-        ("DISABLE_TELEMETRY", "DISABLE_UPDATE", "DISABLE_REMOTE_GENERATION", "SELF_HOSTED"), "1"
-    )
-    run = subprocess.run(
+def promptfoo(folder: Path, config: str, home: Path, agent: str = "") -> subprocess.CompletedProcess[str]:
+    quiet = ("DISABLE_TELEMETRY", "DISABLE_UPDATE", "DISABLE_REMOTE_GENERATION", "SELF_HOSTED")
+    return subprocess.run(
         [
-            "node",
-            PROMPTFOO,
-            "eval",
-            "-c",
-            "promptfooconfig.yaml",
-            "--no-progress-bar",
-            "--no-table",
-            "--no-cache",
+            "node", str(PROMPTFOO), "eval", "-c", config, "--no-progress-bar", "--no-table", "--no-cache",
+            "-o", str(home / "out.json"),
         ],
-        cwd=tmp_path / "out/targets/promptfoo",
+        cwd=folder,
         capture_output=True,
         text=True,
         env={
             **os.environ,
-            **{f"PROMPTFOO_{name}": value for name, value in quiet.items()},
-            "PROMPTFOO_CONFIG_DIR": str(tmp_path / "config"),
+            **{f"PROMPTFOO_{name}": "1" for name in quiet},
+            "PROMPTFOO_CONFIG_DIR": str(home / "config"),
             "PROMPTFOO_PYTHON": sys.executable,
             "AGENT_SLO_AGENT": agent,
+            "PYTHONDONTWRITEBYTECODE": "1",
             "CI": "1",
         },
-    )
+    )  # fmt: skip
+
+
+needs_promptfoo = pytest.mark.skipif(
+    PROMPTFOO is None or shutil.which("node") is None,
+    reason="promptfoo is not installed; `make test-evals` installs and runs it",
+)
+
+
+@pytest.mark.node
+@needs_promptfoo
+@pytest.mark.parametrize(("agent", "code"), [("careful", 0), ("recorded", 100)])
+def test_promptfoo_runs_the_export_as_it_stands(tmp_path: Path, agent: str, code: int) -> None:
+    data = fill(tmp_path / "data", [paid_twice()], SETTINGS, at(90000))
+    with open_reader(data) as reader:
+        export(reader, SETTINGS, tmp_path / "out", Choice(targets=("promptfoo",)), "9.9.9")
+    run = promptfoo(tmp_path / "out/targets/promptfoo", "promptfooconfig.yaml", tmp_path, agent)
     assert run.returncode == code, run.stdout[-3000:] + run.stderr[-2000:]
+
+
+@pytest.mark.node
+@pytest.mark.timeout(900)
+@needs_promptfoo
+def test_promptfoo_loads_and_judges(bundle: Path, tmp_path: Path) -> None:
+    few = {case["case_id"] for group in promised(bundle).values() for case in group}
+    folder = Path(shutil.copytree(bundle, tmp_path / "bundle")) / "targets/promptfoo"
+    tests = (folder / "tests.jsonl").read_text().splitlines()
+    (folder / "promised.jsonl").write_text(
+        "".join(line + "\n" for line in tests if json.loads(line)["vars"]["case_id"] in few)
+    )
+    config = yaml.safe_load((folder / "promptfooconfig.yaml").read_text())
+    (provider,) = config["providers"]
+    config["providers"] = [{**provider, "label": agent, "config": {"agent": agent}} for agent in AGENTS]
+    config["tests"] = "file://promised.jsonl"
+    (folder / "promised.yaml").write_text(yaml.safe_dump(config))
+    run = promptfoo(folder, "promised.yaml", tmp_path)
+    assert run.returncode == 100, run.stdout[-3000:] + run.stderr[-2000:]
+    passed: dict[str, dict[str, bool]] = {}
+    for result in json.loads((tmp_path / "out.json").read_text())["results"]["results"]:
+        passed.setdefault(result["provider"]["label"], {})[result["vars"]["case_id"]] = result["success"]
+    assert {agent: set(found) for agent, found in passed.items()} == dict.fromkeys(AGENTS, few)
+    judged(bundle, passed)
 
 
 # ---- rows ---------------------------------------------------------------------------------------------------------
