@@ -21,7 +21,8 @@ from collector.redaction.policy import Policy
 from metrics.alerts.settings import AlertSettings
 from metrics.bounded_yaml import TooMuch, check_node, check_size, too_deep
 from metrics.prices import PriceOverride
-from metrics.settings import MOST_COUNT, MetricsSettings, Section
+from metrics.settings import MOST_COUNT, MetricsSettings, Section, TaskRule, parse_duration
+from metrics.slo.objective import DEFAULT_UNKNOWN, UnknownPolicy
 
 CONFIG_NAME = "agent-slo.yaml"
 
@@ -161,6 +162,28 @@ class Config(MetricsSettings):
                 except ValueError as error:
                     raise ValueError(f"events, {rule.name}, finding: {error}") from error
         return alerts
+
+    @field_validator("tasks")
+    @classmethod
+    def _one_policy(cls, tasks: dict[str, TaskRule]) -> dict[str, TaskRule]:
+        for name, rule in tasks.items():
+            if name != "default" and rule.unknown is not None:
+                raise ValueError(
+                    f"{name}: unknown: stands under default only; an objective over one type says it for itself, "
+                    "with the annotation agent-slo/unknown-policy"
+                )
+        return tasks
+
+    def unknown_policy(self) -> UnknownPolicy:
+        """What unknown outcomes count as in objectives that do not say it themselves."""
+        stated = self.tasks["default"].unknown if "default" in self.tasks else None
+        if stated is None:
+            return DEFAULT_UNKNOWN
+        if stated in ("exclude", "bad"):
+            return UnknownPolicy("exclude" if stated == "exclude" else "bad")
+        return UnknownPolicy(
+            "bad-after", int(parse_duration(stated.removeprefix("bad-after-")).total_seconds())
+        )
 
     def price_overrides(self) -> list[PriceOverride]:
         """The `prices` section as the price book takes it."""

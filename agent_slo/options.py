@@ -39,8 +39,9 @@ class Place:
         """The configured objectives, else the packaged ones. Raises `CommandError` or `OpenSLOError`."""
         from metrics.openslo import default_objectives, load
 
-        files = self.config().objective_files()
-        return load(files) if files else default_objectives()
+        loaded = self.config()
+        files, unknown = loaded.objective_files(), loaded.config.unknown_policy()
+        return load(files, unknown=unknown) if files else default_objectives(unknown)
 
 
 def common(command: Command) -> Command:

@@ -119,7 +119,9 @@ def check(
     forbidden = _forbidden(forbid)
     rules = Rules(frozenset(fail_on), min_events, require_data, forbidden)
     before = read_baseline(baseline) if baseline else None
-    objectives = load(list(files)) if files else place.objectives()
+    objectives = place.objectives()
+    if files:
+        objectives = load(list(files), unknown=place.config().config.unknown_policy())
     with _reader(place, traces, objectives, as_of, own=bool(files)) as reader:
         status, findings, tasks = _read(reader)
     rows = [row for row in status if split or not row["split"]]

@@ -13,7 +13,7 @@ from metrics.openslo.link import link
 from metrics.openslo.model import AnyObject
 from metrics.openslo.reader import Read, read
 from metrics.openslo.write import dump
-from metrics.slo.objective import Objective
+from metrics.slo.objective import DEFAULT_UNKNOWN, Objective, UnknownPolicy
 
 __all__ = ["Loaded", "Objective", "OpenSLOError", "default_objectives", "dump", "load", "load_all"]
 
@@ -60,12 +60,17 @@ def _texts(source: str | Path | Iterable[str | Path]) -> list[tuple[str, str]]:
     return texts
 
 
-def load_all(source: str | Path | Iterable[str | Path], *, strict: bool = True) -> Loaded:
+def load_all(
+    source: str | Path | Iterable[str | Path],
+    *,
+    strict: bool = True,
+    unknown: UnknownPolicy = DEFAULT_UNKNOWN,
+) -> Loaded:
     """Everything in `source` (text, or paths, folders and globs), problems collected instead of raised.
 
     Raises OpenSLOError only when a path holds no file or cannot be read. Objects of all files see each
     other. With `strict=False` files that other tools accept are mended where the meaning is plain, and every
-    mend is a warning.
+    mend is a warning. `unknown` holds for objectives that say nothing of unknown outcomes.
     """
     reads: list[Read] = []
     problems: list[OpenSLOError] = []
@@ -75,7 +80,7 @@ def load_all(source: str | Path | Iterable[str | Path], *, strict: bool = True) 
         reads.extend(found)
         for problem in trouble:
             (warnings if problem.is_warning else problems).append(problem)
-    linked = link(reads)
+    linked = link(reads, unknown)
     return Loaded(
         objectives=linked.objectives,
         objects=[r.object for r in reads],
@@ -84,9 +89,14 @@ def load_all(source: str | Path | Iterable[str | Path], *, strict: bool = True) 
     )
 
 
-def load(source: str | Path | Iterable[str | Path], *, strict: bool = True) -> list[Objective]:
+def load(
+    source: str | Path | Iterable[str | Path],
+    *,
+    strict: bool = True,
+    unknown: UnknownPolicy = DEFAULT_UNKNOWN,
+) -> list[Objective]:
     """Objectives of `source`. Raises OpenSLOError for the first problem; its `more` holds the others."""
-    loaded = load_all(source, strict=strict)
+    loaded = load_all(source, strict=strict, unknown=unknown)
     if loaded.problems:
         raise first_of(loaded.problems)
     return loaded.objectives
@@ -97,6 +107,6 @@ def default_text() -> str:
     return (resources.files("metrics") / "objectives" / "default.yaml").read_text(encoding="utf-8")
 
 
-def default_objectives() -> list[Objective]:
+def default_objectives(unknown: UnknownPolicy = DEFAULT_UNKNOWN) -> list[Objective]:
     """The packaged objectives: what holds as long as no file of the user's says otherwise."""
-    return load(default_text())
+    return load(default_text(), unknown=unknown)

@@ -38,6 +38,7 @@ from metrics.openslo.model import (
 from metrics.openslo.reader import Read
 from metrics.slo.arithmetic import composite_target
 from metrics.slo.objective import (
+    DEFAULT_UNKNOWN,
     OPEN_SLIS,
     RATIO_SLIS,
     THRESHOLD_SLIS,
@@ -100,8 +101,9 @@ class _Indicator:
 
 
 class _Linker:
-    def __init__(self, reads: list[Read]) -> None:
+    def __init__(self, reads: list[Read], unknown: UnknownPolicy) -> None:
         self.out = Linked()
+        self.unknown = unknown
         self.index: dict[tuple[str, str], Read] = {}
         for read in reads:
             key = (read.object.kind, read.object.metadata.name)
@@ -528,7 +530,7 @@ class _Linker:
                 raise read.problem((*path, "timeSliceWindow"), "is 0 or longer than the window", "change it")
         stays_open = isinstance(indicator.source, EventSource) and indicator.source.sli in OPEN_SLIS
         left_out = indicator.is_threshold or stays_open
-        default = UnknownPolicy("exclude") if left_out else UnknownPolicy("bad-after", 86400)
+        default = UnknownPolicy("exclude") if left_out else self.unknown
         return Objective(
             slo=slo.metadata.name,
             objective=name,
@@ -567,13 +569,14 @@ def _anchor(window: TimeWindow) -> datetime:
     return window.calendar.anchor()
 
 
-def link(reads: list[Read]) -> Linked:
+def link(reads: list[Read], unknown: UnknownPolicy = DEFAULT_UNKNOWN) -> Linked:
     """Objectives of all SLOs among `reads`, with problems and warnings; an SLO with a problem gives none.
 
-    SLIs and alert objects nobody refers to are checked as well: a file that is kept for later should not
-    fail on the day it is used.
+    `unknown` holds for objectives that say nothing of unknown outcomes, where those do not stay open by nature.
+    SLIs and alert objects nobody refers to are checked as well: a file that is kept for later should not fail on
+    the day it is used.
     """
-    linker = _Linker(reads)
+    linker = _Linker(reads, unknown)
     told: set[str] = set()
     for read in reads:
         try:

@@ -120,6 +120,9 @@ class UnknownPolicy:
         return None if self.kind == "exclude" else self.after_s
 
 
+DEFAULT_UNKNOWN = UnknownPolicy("bad-after", 86400)
+
+
 @dataclass(frozen=True)
 class AlertPair:
     """Alert when the burn rate is above `factor` in the long *and* the short window, and the gates agree."""
@@ -162,7 +165,7 @@ class Objective:
     empty_slices: EmptySlices = "ignore"
     weight: Decimal = Decimal(1)
     composite: bool = False
-    unknown: UnknownPolicy = field(default_factory=lambda: UnknownPolicy("bad-after", 86400))
+    unknown: UnknownPolicy = DEFAULT_UNKNOWN
     exclude: tuple[str, ...] = ()
     min_events: int = 20
     settle_s: int = 900

@@ -114,8 +114,8 @@ approved AS (
   GROUP BY i.task_id
 ),
 humans AS (
-  SELECT i.task_id, i.interventions, w.us / 1e6 AS human_wait_s
-  FROM (SELECT task_id, count(*) AS interventions FROM interventions GROUP BY task_id) i
+  SELECT i.task_id, i.interventions, i.planned, w.us / 1e6 AS human_wait_s
+  FROM (SELECT task_id, count(*) AS interventions, count(*) FILTER (WHERE kind = 'approval') AS planned FROM interventions GROUP BY task_id) i
   LEFT JOIN (SELECT task_id, sum(epoch_us(ended_at) - epoch_us(began_at))::BIGINT AS us FROM human_waits GROUP BY task_id) w USING (task_id)
 ),
 -- the moment at which a side effect that ended unknown has been open for too long
@@ -126,7 +126,7 @@ timed AS (
   SELECT
     w.*, l.run_id AS last_run_id, l.verdict, l.root_ended, l.rule AS run_rule, l.evidence AS run_evidence, l.answered, l.ended_at AS run_ended_at,
     l.last_seen_at, l.human_deadline_s, l.agent AS last_agent,
-    f.agent, f.service, f.environment, f.rule_type,
+    f.agent, f.service, f.environment, f.rule_type, f.gate_is_intervention,
     e.label AS evaluated,
     make_timestamp(w.start_ns // 1000) AS started_at,
     CASE WHEN w.deadline_s IS NOT NULL THEN make_timestamp(w.start_ns // 1000) + to_microseconds((w.deadline_s * 1e6)::BIGINT)
@@ -216,8 +216,10 @@ SELECT
   e.agent,
   e.conversation_id, e.service, e.environment,
   e.outcome, e.outcome_evidence, e.claimed,
-  coalesce(h.interventions, 0) AS interventions,
-  CASE WHEN e.outcome = 'completed' THEN coalesce(h.interventions, 0) = 0 END AS autonomous,
+  -- a planned gate counts, unless the configuration says that it does not
+  coalesce(h.interventions - CASE WHEN e.gate_is_intervention THEN 0 ELSE h.planned END, 0) AS interventions,
+  coalesce(h.planned, 0) AS planned_interventions,
+  CASE WHEN e.outcome = 'completed' THEN coalesce(h.interventions - CASE WHEN e.gate_is_intervention THEN 0 ELSE h.planned END, 0) = 0 END AS autonomous,
   e.is_terminal AND e.excluded_reason IS NULL AS eligible,
   e.excluded_reason,
   e.decided_at,

@@ -9,6 +9,8 @@ import pytest
 
 from agent_slo.config import Config, load_config, parse_config, parse_size
 from agent_slo.errors import CommandError
+from agent_slo.options import Place
+from metrics.slo.objective import UnknownPolicy
 
 FILE = Path("agent-slo.yaml")
 
@@ -185,6 +187,32 @@ def test_numbers_and_times_out_of_all_bounds_are_one_clear_line(text: str, line:
         parse_config(text, FILE)
     assert f"agent-slo.yaml:1: {line}" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("", UnknownPolicy("bad-after", 86400)),
+        ("tasks: {default: {deadline: 1h}}", UnknownPolicy("bad-after", 86400)),
+        ("tasks: {default: {unknown: exclude}}", UnknownPolicy("exclude")),
+        ("tasks: {default: {unknown: bad}}", UnknownPolicy("bad")),
+        ("tasks: {default: {unknown: bad-after-2h}}", UnknownPolicy("bad-after", 7200)),
+    ],
+)
+def test_what_unknown_outcomes_count_as_where_an_objective_says_nothing(
+    tmp_path: Path, text: str, policy: UnknownPolicy
+) -> None:
+    (tmp_path / "agent-slo.yaml").write_text(text)
+    objectives = {o.sli_name: o for o in Place(tmp_path, None, stated=True).objectives()}
+    assert objectives["task_completion"].unknown == policy
+    # what stays open by nature, or is said in the file, stays as it is
+    for name in ("latency", "escalation_precision", "availability"):
+        assert objectives[name].unknown == UnknownPolicy("exclude")
+
+
+def test_a_policy_for_one_task_type_belongs_to_an_objective() -> None:
+    with pytest.raises(CommandError, match="tasks: refund: unknown: stands under default only"):
+        parse_config("tasks: {refund: {unknown: exclude}}", FILE)
 
 
 def test_all_faults_are_named_at_once() -> None:
