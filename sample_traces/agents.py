@@ -173,6 +173,7 @@ INVOICES = Agent(
 CODING = Agent(
     name="code_maintainer", service="code-maintainer", task_type="code_change", provider="anthropic",
     scope="code_maintainer.otel", share=9, overhead=2400, think=(2.0, 7.0), instances=1, evaluated=0.4,
+    claims_from=0.0,
     releases=(
         Release(0, "0.7.1", "claude-sonnet-4-5"),
         Release(12.5, "0.8.0", "claude-sonnet-4-5"),
