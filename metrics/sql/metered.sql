@@ -1,5 +1,5 @@
 -- Grain: one row per step of the traces with new spans whose tokens and cost count: a model call, or a sum that stands for
--- calls nobody told.
+-- calls nobody told, or an embedding.
 -- Inputs: new_steps.
 -- What a span states of tokens repeats what the model calls below it state, whatever kind of span it is: a wrapper around
 -- the one call, an agent, a workflow. So a model call counts where no model call below it states tokens, and a sum counts
@@ -9,7 +9,7 @@ WITH RECURSIVE meters AS (
     trace_id, span_id, parent_step_id, role, is_leaf_model,
     coalesce(input_tokens, output_tokens) IS NOT NULL AS is_metered
   FROM new_steps
-  WHERE role = 'model' OR (role IN ('agent', 'workflow') AND coalesce(input_tokens, output_tokens) IS NOT NULL)
+  WHERE role = 'model' OR (role IN ('agent', 'workflow', 'retrieval') AND coalesce(input_tokens, output_tokens) IS NOT NULL)
 ),
 above AS (
   SELECT trace_id, span_id, role, is_metered, parent_step_id AS above_id, false AS within_tool FROM meters WHERE parent_step_id IS NOT NULL
@@ -24,7 +24,11 @@ over_calls AS (
   SELECT DISTINCT a.trace_id, a.above_id AS span_id
   FROM above a
   JOIN meters m ON m.trace_id = a.trace_id AND m.span_id = a.above_id
-  WHERE a.role = 'model' AND a.is_metered AND NOT (m.role = 'model' AND a.within_tool)
+  WHERE a.is_metered AND CASE m.role
+    WHEN 'retrieval' THEN a.role IN ('model', 'retrieval')
+    WHEN 'model' THEN a.role = 'model' AND NOT a.within_tool
+    ELSE a.role = 'model'
+  END
 ),
 sums AS (
   SELECT m.trace_id, m.span_id
@@ -49,12 +53,20 @@ inner_sums AS (
   JOIN sums s ON s.trace_id = a.trace_id AND s.span_id = a.above_id
   WHERE a.role IN ('agent', 'workflow')
 ),
+-- embeddings of work whose tokens an agent above states in one sum
+embedded AS (
+  SELECT DISTINCT a.trace_id, a.span_id
+  FROM above a
+  JOIN sums s ON s.trace_id = a.trace_id AND s.span_id = a.above_id
+  WHERE a.role = 'retrieval'
+),
 counted AS (
   SELECT m.trace_id, m.span_id, 'call' AS counts_as
   FROM meters m
   ANTI JOIN over_calls o ON o.trace_id = m.trace_id AND o.span_id = m.span_id
   ANTI JOIN wrapped w ON w.trace_id = m.trace_id AND w.span_id = m.span_id
-  WHERE m.role = 'model' AND (m.is_metered OR m.is_leaf_model)
+  ANTI JOIN embedded e ON e.trace_id = m.trace_id AND e.span_id = m.span_id
+  WHERE m.role IN ('model', 'retrieval') AND (m.is_metered OR m.is_leaf_model)
   UNION ALL
   SELECT s.trace_id, s.span_id, 'sum' FROM sums s ANTI JOIN inner_sums i ON i.trace_id = s.trace_id AND i.span_id = s.span_id
 )

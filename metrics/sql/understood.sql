@@ -96,4 +96,4 @@ SELECT
   coalesce(trouble IS NOT NULL AND names_interrupt(u.trouble), false) AS is_interrupt,
   lower(json_extract_string(events, '$[*].attributes."gen_ai.evaluation.score.label"')[1]) AS evaluation,
   input_messages, output_messages, output, tool_calls, attributes, events
-FROM (SELECT *, stated_role IN ('model', 'agent', 'workflow', 'chain') AS counted FROM unwrapped) u
+FROM (SELECT *, stated_role IN ('model', 'retrieval', 'agent', 'workflow', 'chain') AS counted FROM unwrapped) u

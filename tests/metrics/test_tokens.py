@@ -306,3 +306,16 @@ def test_two_growing_sums_are_too_few_to_tell(tmp_path: Path) -> None:
 
 def test_session_sums_over_told_calls_never_count(tmp_path: Path) -> None:
     assert tokens(tmp_path, *turns([(100, 20), (200, 40), (300, 60)], calls=True)) == (300, 60)
+
+
+def test_an_embedding_counts_once_and_leaves_its_agents_sum_alone(tmp_path: Path) -> None:
+    def embedding(start: float, end: float, parent: str, id: str, tokens: int) -> Span:
+        return span("a", id, start, end, parent, id=id, openinference__span__kind="EMBEDDING",
+                    embedding__model_name="text-embedding-3-small", llm__token_count__prompt=tokens)  # fmt: skip
+
+    looked_up = [embedding(1, 3, "root", "outer", 40), embedding(1.5, 2, "outer", "inner", 40)]
+    apart = [agent("a", 0, 9), *looked_up, chat("a", 4, "root", **used(100, 20))]
+    summed = [agent("a", 0, 9, **used(500, 50)), *looked_up]
+    scope = "openinference.instrumentation.langchain"
+    assert tokens(tmp_path / "apart", request(apart, scope=scope)) == (140, 20)
+    assert tokens(tmp_path / "summed", request(summed, scope=scope)) == (500, 50)
