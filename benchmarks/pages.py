@@ -89,20 +89,14 @@ def scale(source: Path, target: Path, tasks: int, spans: int) -> None:
             _copy(con, f"old_{name}.{table}", f"{name}.{table}", copies)
         # Views are written with the names of their own database, and some read others.
         con.execute(f"USE {name}")
-        waiting = [
-            text
-            for (text,) in con.execute(
-                "SELECT sql FROM duckdb_views() WHERE database_name = ? AND NOT internal", [f"old_{name}"]
-            ).fetchall()
-        ]
+        waiting = con.execute(
+            "SELECT sql FROM duckdb_views() WHERE database_name = ? AND NOT internal", [f"old_{name}"]
+        ).fetchall()
         while waiting:
-            text = waiting.pop(0)
-            try:
-                con.execute(text)
-            except duckdb.CatalogException:
-                if not waiting:
-                    raise
-                waiting.append(text)
+            left = [text for (text,) in waiting if not _made(con, text)]
+            if len(left) == len(waiting):
+                raise RuntimeError(f"these views of {name} cannot be made: {left}")
+            waiting = [(text,) for text in left]
         con.execute("USE memory")
     files = sorted((source / "spans").glob("*.duckdb"))
     con.execute(f"ATTACH '{files[0]}' AS old_spans (READ_ONLY)")
@@ -118,6 +112,15 @@ def scale(source: Path, target: Path, tasks: int, spans: int) -> None:
     )
     con.execute(f"UPDATE core.pipeline SET derived_seq = {-(-spans // rows) * rows + rows}")
     con.close()
+
+
+def _made(con: duckdb.DuckDBPyConnection, view: str) -> bool:
+    """Whether the view could be made; not before those it reads."""
+    try:
+        con.execute(view)
+    except duckdb.CatalogException:
+        return False
+    return True
 
 
 def _copy(con: duckdb.DuckDBPyConnection, old: str, new: str, copies: int) -> None:
