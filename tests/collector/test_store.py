@@ -314,7 +314,7 @@ def test_derived_logs_are_checkpointed(tmp_path: Path) -> None:
     con.execute("CREATE TABLE core.tasks AS SELECT repeat('x', 100) || range AS a FROM range(5000)")
     log = DataFolder(tmp_path).core.with_name("core.duckdb.wal")
     assert log.stat().st_size > 10_000
-    store._to_checkpoint.put("")  # as the wait of five seconds would
+    store._upkeep.queue.put("")  # as the wait of five seconds would
     deadline = time.monotonic() + 60
     while log.exists() and log.stat().st_size > 10_000 and time.monotonic() < deadline:
         time.sleep(0.02)
