@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.redaction import Redactor, is_card, is_iban, is_secret_name
+from collector.redaction.detectors import DETECTORS, is_card, is_iban
+from incidents.redaction import Redactor, is_secret_name
 
 PLANTED = {
     "EMAIL": "ada.lovelace+billing@mail.example.co.uk",
@@ -152,3 +153,39 @@ def test_redacting_twice_changes_nothing_more(value: object) -> None:
 def test_no_surrounding_text_saves_an_email(before: str, kind: str, after: str) -> None:
     text = f"{before} {PLANTED['EMAIL']} {after}"
     assert PLANTED["EMAIL"] not in Redactor().text(text)
+
+
+STORED = "<EMAIL:0123456789>"
+
+
+def test_what_the_collector_replaced_stays_and_equal_values_stay_equal() -> None:
+    redactor = Redactor()
+    case = {
+        "args": {"to": STORED, "password": "<SECRET:89abcdef01>", "phone": "<PHONE:00112233aa>"},
+        "said": f"Mail {STORED}, password: <SECRET:89abcdef01>, and ada@example.com",
+    }
+    assert redactor.redact(case) == {
+        "args": case["args"],
+        "said": f"Mail {STORED}, password: <SECRET:89abcdef01>, and <EMAIL_1>",
+    }
+    assert redactor.counts == {"EMAIL": 2, "PHONE": 1, "SECRET": 1}
+    assert redactor.found == {"ada@example.com"}
+
+
+def test_every_detector_of_the_store_works_in_the_export() -> None:
+    assert {detector.name for detector in DETECTORS} - {"URL_PASSWORD", "PRIVATE_KEY", "GITLAB_TOKEN"} <= set(
+        PLANTED
+    )
+    assert (
+        Redactor().text("https://ada:hunter2@db.example.com/x") == "https://<URL_PASSWORD_1>@db.example.com/x"
+    )
+    assert Redactor().text("glpat-" + "abcdefghij0123456789") == "<GITLAB_TOKEN_1>"
+
+
+def test_a_short_word_under_a_weak_name_is_no_secret() -> None:
+    assert Redactor().redact({"token": "the", "auth": "basic user"}) == {"token": "the", "auth": "basic user"}
+    assert Redactor().redact({"token": "x9-77", "mobile": "0170 5551234", "session_id": "abc"}) == {
+        "token": "<SECRET_1>",
+        "mobile": "<PHONE_1>",
+        "session_id": "<SECRET_2>",
+    }
