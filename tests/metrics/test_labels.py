@@ -37,6 +37,11 @@ def task(name: str, *, asks: bool = False, amount: int = 10, **on_root: Any) -> 
     return [root, pay, *([ask] if asks else [])]
 
 
+def later(one: Span, seconds: int) -> Span:
+    """Start and end of a span, moved."""
+    return {k: str(int(one[k]) + seconds * 10**9) for k in ("startTimeUnixNano", "endTimeUnixNano")}
+
+
 def look(one: Bench, sql: str) -> list[dict[str, Any]]:
     """Rows of views, on a connection of its own: the deriver's has the rows of its last pass under the same names."""
     con = one.store.derivation()
@@ -201,6 +206,14 @@ def test_precision_and_recall_with_their_coverage_and_intervals(tmp_path: Path) 
     assert (row["precision"], row["recall"]) == (pytest.approx(0.7), pytest.approx(7 / 9))
     assert (row["precision_lower"], row["precision_upper"]) == pytest.approx(wilson(7, 10))
     assert (row["recall_lower"], row["recall_upper"]) == pytest.approx(wilson(7, 9))
+
+
+def test_a_longer_window_holds_the_shorter_ones(tmp_path: Path) -> None:
+    old = [{**s, **later(s, -10 * 86_400)} for s in task("old", asks=True)]
+    with bench(tmp_path, settings()) as one:
+        one.send([request([*old, *task("new", asks=True)])]).derive(LATER)
+        rows = look(one, "SELECT days, tasks, asked FROM core.escalation_quality ORDER BY days")
+    assert [(r["days"], r["tasks"], r["asked"]) for r in rows] == [(7, 1, 1), (28, 2, 2), (90, 2, 2)]
 
 
 @pytest.mark.parametrize(("needed", "n"), [(0, 6), (6, 6), (1, 1), (0, 1)])

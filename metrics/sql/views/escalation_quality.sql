@@ -5,7 +5,8 @@
 -- interval: z = 1.959963984540054, z^2 = 3.841458820694124.
 WITH per_task AS (
   SELECT
-    t.agent, t.task_type, w.days,
+    t.agent, t.task_type,
+    CASE WHEN t.decided_at > p.as_of - to_days(7) THEN 7 WHEN t.decided_at > p.as_of - to_days(28) THEN 28 ELSE 90 END AS days,
     coalesce(l.asked, false) AS asked, l.needed, l.right_level,
     -- worth a label: a claim that was false, or a person who stepped in unasked
     l.needed IS NULL AND NOT coalesce(l.asked, false) AND (
@@ -13,11 +14,10 @@ WITH per_task AS (
       OR t.task_id IN (SELECT task_id FROM core.interventions WHERE kind = 'take_over')) AS suspected
   FROM core.tasks t
   CROSS JOIN core.pipeline p
-  CROSS JOIN (SELECT unnest([7, 28, 90]) AS days) w
   LEFT JOIN core.human_labels l ON l.task_id = t.task_id
-  WHERE t.eligible AND t.decided_at > p.as_of - to_days(w.days) AND t.decided_at <= p.as_of
+  WHERE t.eligible AND t.decided_at > p.as_of - to_days(90) AND t.decided_at <= p.as_of
 ),
-counts AS (
+bands AS (
   SELECT
     agent, task_type, days,
     count(*) AS tasks,
@@ -32,6 +32,18 @@ counts AS (
     count(*) FILTER (WHERE right_level) AS right_level
   FROM per_task
   GROUP BY agent, task_type, days
+),
+-- a longer window holds the shorter ones
+counts AS (
+  SELECT
+    b.agent, b.task_type, w.days,
+    sum(b.tasks)::BIGINT AS tasks, sum(b.asked)::BIGINT AS asked, sum(b.labelled)::BIGINT AS labelled,
+    sum(b.labelled_asked)::BIGINT AS labelled_asked, sum(b.needed)::BIGINT AS needed, sum(b.needed_asked)::BIGINT AS needed_asked,
+    sum(b.missed)::BIGINT AS missed, sum(b.suspected_missed)::BIGINT AS suspected_missed,
+    sum(b.level_known)::BIGINT AS level_known, sum(b.right_level)::BIGINT AS right_level
+  FROM bands b
+  JOIN (SELECT unnest([7, 28, 90]) AS days) w ON b.days <= w.days
+  GROUP BY b.agent, b.task_type, w.days
 ),
 shares AS (
   SELECT *, needed_asked / nullif(labelled_asked, 0) AS precision, needed_asked / nullif(needed, 0) AS recall FROM counts

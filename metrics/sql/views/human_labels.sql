@@ -2,7 +2,10 @@
 -- Inputs: core.tasks, core._escalations, core._latest_labels.
 -- A person's last word is shown at once; objectives count it from the next pass on (see _escalations.sql). Without a label
 -- whether a human was needed is unknown: neither yes nor no.
-WITH labels AS (
+WITH ids AS (
+  SELECT task_id FROM core._escalations UNION SELECT task_id FROM core._latest_labels
+),
+labels AS (
   SELECT
     t.task_id, t.task_type, t.agent, t.service, t.environment, t.eligible, t.started_at, t.decided_at,
     coalesce(e.asked, false) AS asked,
@@ -14,10 +17,10 @@ WITH labels AS (
     l.word.said_by AS said_by,
     l.word.said_at AS said_at,
     CASE WHEN l.task_id IS NULL THEN e.evidence ELSE [] END AS evidence
-  FROM core.tasks t
+  FROM ids i
+  JOIN core.tasks t USING (task_id)
   LEFT JOIN core._escalations e USING (task_id)
   LEFT JOIN core._latest_labels l USING (task_id)
-  WHERE e.task_id IS NOT NULL OR l.task_id IS NOT NULL
 )
 SELECT
   *,
