@@ -27,7 +27,6 @@ from typing import Any
 
 from benchmarks.agent_requests import SPANS_A_REQUEST
 from benchmarks.load import Load, post
-from benchmarks.servers import free_port
 from collector.reader import open_reader
 
 
@@ -48,13 +47,13 @@ class Toll:
     span_files: int = 0
 
 
-def start(data: Path, port: int, rotate_spans: int) -> tuple[subprocess.Popen[str], float]:
-    """A collector that listens, and how long that took."""
+def start(data: Path, rotate_spans: int) -> tuple[subprocess.Popen[str], int, float]:
+    """A collector that listens, on which port, and how long that took."""
     began = time.monotonic()
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "collector", "--data", str(data)),
-            *("--http", f"127.0.0.1:{port}", "--grpc", "127.0.0.1:0", "--rotate-spans", str(rotate_spans)),
+            *("--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--rotate-spans", str(rotate_spans)),
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -63,7 +62,8 @@ def start(data: Path, port: int, rotate_spans: int) -> tuple[subprocess.Popen[st
     line = process.stdout.readline()
     if not line.startswith("ready"):
         raise SystemExit(f"the collector did not start: {line!r}, exit code {process.wait()}")
-    return process, time.monotonic() - began
+    port = int(line.split("http=")[1].split()[0].rsplit(":", 1)[1])
+    return process, port, time.monotonic() - began
 
 
 def _end_at(data: Path, rnd: random.Random, *, rotation: bool) -> bool:
@@ -96,8 +96,7 @@ def run(
     toll = Toll()
     acked: list[bytes] = []
     for turn in range(ends):
-        port = free_port()
-        process, took = start(data, port, rotate_spans)
+        process, port, took = start(data, rotate_spans)
         toll.slowest_start_s = max(toll.slowest_start_s, took)
         sender, loads = _sending(port, connections, 4.0)
         toll.at_rotation += _end_at(data, rnd, rotation=turn % 2 == 1)
@@ -117,7 +116,7 @@ def run(
 
 def compare(data: Path, acked: list[bytes], toll: Toll, rotate_spans: int) -> None:
     """Start once more and hold what is stored against what was acknowledged."""
-    process, _ = start(data, free_port(), rotate_spans)
+    process, _, _ = start(data, rotate_spans)
     with open_reader(data) as reader:
         table = reader.sql("SELECT left(trace_id, 16) AS mark, count(*) AS n FROM spans GROUP BY 1")
         stored = dict(zip(table.column("mark").to_pylist(), table.column("n").to_pylist(), strict=True))
@@ -162,8 +161,8 @@ def full_disk(folder: Path, *, connections: int) -> Toll:
     """Fill the volume in the middle of a load, make room, load again, kill; then compare acks with rows."""
     toll, acked = Toll(ends=1), list[bytes]()
     with small_volume(folder, 512) as volume:
-        data, port = volume / "data", free_port()
-        process, toll.slowest_start_s = start(data, port, 1_000_000)
+        data = volume / "data"
+        process, port, toll.slowest_start_s = start(data, 1_000_000)
         sender, loads = _sending(port, connections, 8.0)
         time.sleep(4.0)
         fill(volume / "ballast")
