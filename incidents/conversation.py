@@ -1,7 +1,7 @@
 """The words a task began with, and the tools it was given, as its first model call had them.
 
-Which attributes carry messages is known to `metrics/conventions`; here the four shapes they come in are read: one
-JSON list with parts, a provider's own list, flattened keys, and span events.
+Which keys carry them is known to `metrics/conventions`; here the four shapes they come in are read: one JSON list with
+parts, a provider's own list, flattened keys, and span events.
 """
 
 from __future__ import annotations
@@ -15,18 +15,6 @@ from typing import Any
 
 from metrics.conventions import shipped
 
-INSTRUCTIONS = ("gen_ai.system_instructions", "gen_ai.agent.instructions", "llm.system_instructions")
-DEFINITIONS = ("gen_ai.tool.definitions", "ai.prompt.tools", "agent.tools", "llm.tools")
-_FLAT = (
-    re.compile(r"^gen_ai\.prompt\.(\d+)\.(role|content)$"),
-    re.compile(r"^llm\.input_messages\.(\d+)\.message\.(role|content)$"),
-)
-_FLAT_TOOL = re.compile(r"^llm\.tools\.(\d+)\.tool\.(json_schema|name|description)$")
-_EVENT_ROLES = {
-    "gen_ai.system.message": "system",
-    "gen_ai.user.message": "user",
-    "gen_ai.assistant.message": "assistant",
-}
 _ROLES = {"system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
           "ai": "assistant", "model": "assistant"}  # fmt: skip
 
@@ -40,17 +28,58 @@ class Told:
     definitions: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Keys:
+    """What all families say together, each key once, the base's first."""
+
+    messages: tuple[str, ...]
+    instructions: tuple[str, ...]
+    definitions: tuple[str, ...]
+    flat_messages: tuple[re.Pattern[str], ...]
+    flat_definitions: tuple[re.Pattern[str], ...]
+    message_events: Mapping[str, str]
+    detail_events: frozenset[str]
+
+
 @cache
-def _message_keys() -> tuple[str, ...]:
-    keys: dict[str, None] = {}
-    for family in shipped():
-        keys.update(dict.fromkeys(family.fields.get("input_messages", [])))
-    return tuple(keys)
+def _keys() -> _Keys:
+    told = [family.conversation for family in shipped()]
+    return _Keys(
+        messages=_once(family.fields.get("input_messages", []) for family in shipped()),
+        instructions=_once(one.instructions for one in told),
+        definitions=_once(one.definitions for one in told),
+        flat_messages=_patterns((one.flat_messages for one in told), "role|content"),
+        flat_definitions=_patterns((one.flat_definitions for one in told), "json_schema|name|description"),
+        message_events={name: role for one in told for name, role in one.message_events.items()},
+        detail_events=frozenset(name for one in told for name in one.detail_events),
+    )
+
+
+def _once(listed: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for keys in listed for key in keys))
+
+
+def _patterns(listed: Iterable[Iterable[str]], parts: str) -> tuple[re.Pattern[str], ...]:
+    """`llm.tools.{n}.tool.{part}` as a pattern with the number and the part."""
+    return tuple(
+        re.compile(re.escape(key).replace(r"\{n\}", r"(\d+)").replace(r"\{part\}", f"({parts})"))
+        for key in _once(listed)
+    )
+
+
+def _flat(attributes: Mapping[str, Any], patterns: tuple[re.Pattern[str], ...]) -> list[dict[str, Any]]:
+    """Numbered keys as the objects they were flattened from, in order."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, value in attributes.items():
+        match = next((m for pattern in patterns if (m := pattern.fullmatch(key))), None)
+        if match:
+            found.setdefault(int(match[1]), {})[match[2]] = value
+    return [found[number] for number in sorted(found)]
 
 
 def read(attributes: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> Told:
     """Read one span: instructions and messages up to now, and tool definitions. Empty where nothing was captured."""
-    raw = _stated(attributes) or _flattened(attributes) or _from_events(events)
+    raw = _stated(attributes) or _flat(attributes, _keys().flat_messages) or _from_events(events)
     messages, dropped = [], 0
     for message in raw:
         role = _ROLES.get(str(message.get("role", "user")).lower())
@@ -60,7 +89,7 @@ def read(attributes: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> 
             continue
         messages.append({"role": role, "content": text})
     if not any(message["role"] == "system" for message in messages):
-        system = next((t for key in INSTRUCTIONS if (t := _instructions(attributes.get(key)))), "")
+        system = next((t for key in _keys().instructions if (t := _instructions(attributes.get(key)))), "")
         if system:
             messages.insert(0, {"role": "system", "content": system})
     return Told(messages, dropped, _definitions(attributes))
@@ -77,7 +106,7 @@ def parsed(value: Any) -> Any:
 
 
 def _stated(attributes: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    for key in _message_keys():
+    for key in _keys().messages:
         value = parsed(attributes.get(key))
         if isinstance(value, Mapping):
             value = value.get("messages", value.get("contents", [value]))
@@ -90,23 +119,14 @@ def _stated(attributes: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return []
 
 
-def _flattened(attributes: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
-    for key, value in attributes.items():
-        match = next((m for pattern in _FLAT if (m := pattern.match(key))), None)
-        if match:
-            found.setdefault(int(match[1]), {})[match[2]] = value
-    return [found[number] for number in sorted(found)]
-
-
 def _from_events(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for event in events:
         attributes = event.get("attributes") or {}
         name = str(event.get("name"))
-        if name in _EVENT_ROLES:
-            found.append({"role": _EVENT_ROLES[name], **attributes})
-        elif name == "gen_ai.client.inference.operation.details":
+        if (role := _keys().message_events.get(name)) is not None:
+            found.append({"role": role, **attributes})
+        elif name in _keys().detail_events:
             found += _stated(attributes)
     return found
 
@@ -140,17 +160,14 @@ def _instructions(value: Any) -> str:
 
 def _definitions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     found: list[Any] = []
-    for key in DEFINITIONS:
+    for key in _keys().definitions:
         value = parsed(attributes.get(key))
         if isinstance(value, list) and value:
             found = [parsed(item) for item in value]
             break
     if not found:
-        flat: dict[int, dict[str, Any]] = {}
-        for key, value in attributes.items():
-            if match := _FLAT_TOOL.match(key):
-                flat.setdefault(int(match[1]), {})[match[2]] = parsed(value)
-        found = [flat[n].get("json_schema") or flat[n] for n in sorted(flat)]
+        flat = _flat(attributes, _keys().flat_definitions)
+        found = [parsed(item.get("json_schema")) or item for item in flat]
     return [tool for item in found if (tool := _definition(item))]
 
 

@@ -43,6 +43,22 @@ class Tokens(BaseModel):
     reasoning: Where = "inside"
 
 
+class Conversation(BaseModel):
+    """Where an emitter tells what a task began with: what the derivation does not need and an evaluation case does.
+
+    In `flat_messages` and `flat_definitions` the keys hold `{n}`, a number, and `{part}`, what of it is told.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    instructions: list[str] = Field(default_factory=list)
+    definitions: list[str] = Field(default_factory=list)
+    flat_messages: list[str] = Field(default_factory=list)
+    flat_definitions: list[str] = Field(default_factory=list)
+    message_events: dict[str, Literal["system", "user", "assistant"]] = Field(default_factory=dict)
+    detail_events: list[str] = Field(default_factory=list)
+
+
 class Family(BaseModel):
     """One emitter family: its scopes, its keys per field and its roles, tried before the base's."""
 
@@ -57,6 +73,7 @@ class Family(BaseModel):
     resource_fields: dict[str, list[str]] = Field(default_factory=dict)
     roles: dict[str, dict[str, Role]] = Field(default_factory=dict)
     tokens: Tokens = Tokens()
+    conversation: Conversation = Conversation()
     setting: str | None = None
 
 
