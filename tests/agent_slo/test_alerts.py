@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from agent_slo.ports import free_port
 from tests.agent_slo.conftest import Run
 from tests.agent_slo.waiting import until
 from tests.metrics.alerts.receiver import Receiver, receiving
@@ -81,6 +83,60 @@ def test_an_alert_keeps_its_identity_when_the_collector_is_killed(
         assert "/task?id=" in hooks(receiver, "firing")[0]["commonAnnotations"]["tasks"]
         log = run("query", "SELECT action FROM operator_log", "--data", data, "--format", "csv").stdout
         assert log.splitlines()[1:] == ["alerts.resolve"] * len(listed)
+
+
+ALERTMANAGER = shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
+
+
+@pytest.mark.skipif(
+    ALERTMANAGER is None, reason="Alertmanager (Debian: prometheus-alertmanager) is not installed"
+)
+def test_a_real_alertmanager_knows_an_alert_again_after_a_kill_and_hears_its_end(
+    run: Run, started: Started, tmp_path: Path, samples: Path
+) -> None:
+    address = f"127.0.0.1:{free_port('127.0.0.1')}"
+    with receiving() as receiver:
+        (tmp_path / "am.yml").write_text(
+            "route: {receiver: r, group_wait: 0s, group_interval: 1s, repeat_interval: 1h}\n"
+            f"receivers: [{{name: r, webhook_configs: [{{url: '{receiver.url}/hook', send_resolved: true}}]}}]\n"
+        )
+        options = ["--config.file=am.yml", "--storage.path=am", f"--web.listen-address={address}"]
+        manager = subprocess.Popen([str(ALERTMANAGER), *options, "--cluster.listen-address="], cwd=tmp_path)
+        try:
+            config = tmp_path / "settings.yaml"
+            target = f'{{type: alertmanager, name: am, url: "http://{address}", repeat: 1s}}'
+            rule = "{name: done-twice, finding: duplicate_action, tool: issue_refund, max_age: 36500d, quiet: 36500d}"
+            config.write_text(f"alerts: {{targets: [{target}], events: [{rule}]}}\n")
+            data = tmp_path / "data"
+            collect = ("collect", "--data", data, "--config", config, "--http", "127.0.0.1:0", "--no-grpc")
+            first = started(*collect)
+            until(lambda: (data / "door.json").exists(), first)
+            assert run("import", samples, "--data", data).exit_code == 0
+            until(lambda: bool(hooks(receiver, "firing")), first)
+            (before,) = known_to(address)
+            os.kill(first.pid, signal.SIGKILL)
+            first.wait()
+            second = started(*collect)
+            until(lambda: known_to(address)[0]["updatedAt"] > before["updatedAt"], second)
+            (again,) = known_to(address)
+            assert [again[k] for k in ("fingerprint", "labels", "startsAt")] == [
+                before[k] for k in ("fingerprint", "labels", "startsAt")
+            ]
+            assert again["labels"]["severity"] == "page"
+            (listed,) = json.loads(run("alerts", "list", "--data", data, "--format", "json").stdout)
+            assert run("alerts", "resolve", listed["alert_id"], "--data", data).exit_code == 0
+            until(lambda: bool(hooks(receiver, "resolved")), second)
+            told = {(a["fingerprint"], a["startsAt"]) for b in receiver.bodies() for a in b["alerts"]}
+            assert len(told) == 1
+        finally:
+            manager.terminate()
+            manager.wait(timeout=30)
+
+
+def known_to(address: str) -> list[dict[str, Any]]:
+    """The alerts that Alertmanager holds."""
+    found: list[dict[str, Any]] = httpx.get(f"http://{address}/api/v2/alerts", trust_env=False).json()
+    return found
 
 
 def test_a_silence_with_and_without_a_collector(
