@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from metrics.settings import MetricsSettings
-from tests.metrics.bench import Bench, at, bench, request, span
+from tests.metrics.bench import Bench, MemoryBench, at, bench, request, span
 
 ROOT = "invoke_agent clerk@0"
 DAY = 86_400.0
@@ -134,3 +137,34 @@ def test_claims_are_counted_only_when_someone_verified_them(tmp_path: Path) -> N
     assert verdicts("pass", "pass") == [("good", None)]
     assert verdicts("fail", "fail") == [("bad", None)]
     assert verdicts("nobody", None) == [("excluded", "claim_not_verified")]
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[MemoryBench]:
+    with MemoryBench() as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        ("HTTPStatusError Server error '503 Service Unavailable' for url", "unknown"),
+        ("500 500 Internal Server Error", "unknown"),
+        ("error HTTP/1.1 502", "unknown"),
+        ("APIStatusError 529 overloaded", "unknown"),
+        ("Response 504", "unknown"),
+        ("error status 408", "unknown"),
+        ("LimitExceeded amount 500 is above the limit: invalid", "refused"),
+        ("ToolException order 504-A was not found", "refused"),
+        ("ClientError 422 Unprocessable Entity", "refused"),
+        ("Declined 402 Payment Required", "refused"),
+        ("404", "refused"),
+        ("error only 412 left in stock", "unknown"),
+        ("ValueError 408 nights is too long", "refused"),
+    ],
+)
+def test_a_number_is_a_status_only_where_the_words_say_so(
+    memory: MemoryBench, words: str, outcome: str
+) -> None:
+    (found,) = memory.rows(f"SELECT outcome_of('{words.replace(chr(39), chr(39) * 2)}') AS outcome")
+    assert found["outcome"] == outcome
