@@ -67,16 +67,17 @@ def test_python(start_collector: StartCollector, transport: str) -> None:
 
 
 @pytest.mark.node
-@pytest.mark.parametrize("kind", ["json", "protobuf"])
+@pytest.mark.parametrize("kind", ["json", "protobuf", "grpc"])
 def test_javascript(start_collector: StartCollector, kind: str) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("Node.js is not installed")
     if not (JAVASCRIPT / "node_modules").is_dir():
         pytest.skip("the exporters are not installed: run `npm ci` in tests/collector/js")
-    collector = start_collector()
+    collector = start_collector(grpc="127.0.0.1:0")
+    url = f"http://{collector.grpc}" if kind == "grpc" else f"http://{collector.http}/v1/traces"
     done = subprocess.run(
-        [node, "send.mjs", kind, f"http://{collector.http}/v1/traces", "1500"],
+        [node, "send.mjs", kind, url, "1500"],
         cwd=JAVASCRIPT,
         capture_output=True,
         text=True,

@@ -1,11 +1,11 @@
-// Sends spans with the official exporter: node send.mjs json|protobuf URL COUNT
+// Sends spans with the official exporter: node send.mjs json|protobuf|grpc URL COUNT
 // Prints the ids it sent; the store must hold exactly those.
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 
 const [kind, url, count] = process.argv.slice(2);
-const module = kind === "json" ? "@opentelemetry/exporter-trace-otlp-http" : "@opentelemetry/exporter-trace-otlp-proto";
-const { OTLPTraceExporter } = await import(module);
+const modules = { json: "http", protobuf: "proto", grpc: "grpc" };
+const { OTLPTraceExporter } = await import(`@opentelemetry/exporter-trace-otlp-${modules[kind]}`);
 const provider = new BasicTracerProvider({
   resource: resourceFromAttributes({ "service.name": "js-agent" }),
   spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ url }))],
