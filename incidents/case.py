@@ -23,6 +23,7 @@ from incidents.redaction import ENGINE, Redactor
 from incidents.replay.proof import Proof, prove
 from incidents.replayed import Scene, stage
 from incidents.toolbox import Tool, build
+from metrics.conventions import BASE, content_setting
 from metrics.settings import MetricsSettings
 
 Json = dict[str, Any]
@@ -31,10 +32,7 @@ SCHEMA_VERSION = "1.0.0"
 FINGERPRINT = "fp-1"
 HASHED = ("role", "task", "tools", "world", "faults", "resume", "expect")
 SEVERITIES = {"high": "critical", "medium": "major", "low": "minor"}
-CAPTURE = (
-    "switch on content capture in the agent's instrumentation "
-    "(for most OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true)"
-)
+_CAPTURE = "switch on content capture in the agent's instrumentation"
 _NO_CONTROL = (
     "no control could be made: it needs a limit in policies.approvals, and the amount in the request "
     "or in an answer the agent read"
@@ -150,15 +148,22 @@ def _repeated(evidence: Evidence, tools: Mapping[str, Tool]) -> Tool | None:
 def _missing(evidence: Evidence, notes: Notes) -> list[str]:
     reasons = []
     if not any(message["role"] == "user" for message in evidence.told.messages):
-        reasons.append(f"no input captured: {CAPTURE}")
+        reasons.append(f"no input captured: {_capture(evidence)}")
         notes.ask("task.messages: not captured")
     else:
         notes.sure("task.messages")
         if evidence.told.dropped:
             notes.infer(f"task.messages: {evidence.told.dropped} messages without text left out")
     if any(not call.captured for call in evidence.calls):
-        reasons.append(f"arguments of tool calls not captured: {CAPTURE}")
+        reasons.append(f"arguments of tool calls not captured: {_capture(evidence)}")
     return reasons
+
+
+def _capture(evidence: Evidence) -> str:
+    """What would have captured the content, in the words of the emitter that sent the task."""
+    emitters = Counter(str(turn["emitter"]) for turn in evidence.turns if turn["emitter"])
+    family = emitters.most_common(1)[0][0] if emitters else BASE
+    return f"{_CAPTURE}: {content_setting(family)}"
 
 
 def _case(

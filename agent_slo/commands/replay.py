@@ -234,7 +234,8 @@ def _run(
                 )
             )
         except (AgentError, ValueError) as error:
-            raise CommandError(str(error)) from error
+            # it may quote what the agent wrote, which is not for a terminal to obey
+            raise CommandError(one_line(str(error), 600)) from error
     return played
 
 

@@ -1,7 +1,7 @@
 -- Grain: one row per agent, workflow or model step of the tasks, in order: what was said and asked for.
 -- Inputs: steps; parameter tasks (VARCHAR[]).
 SELECT
-  task_id, run_id, trace_id, span_id, role, model, user_text, output_text, parent_step_id,
+  task_id, run_id, trace_id, span_id, role, emitter, model, user_text, output_text, parent_step_id,
   make_timestamp(start_ns // 1000) AS started_at,
   CASE WHEN end_ns IS NOT NULL THEN make_timestamp(end_ns // 1000) END AS ended_at,
   requested, list_transform(answered, lambda a: a.id) AS answered_ids

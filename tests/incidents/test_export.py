@@ -19,6 +19,7 @@ from collector.reader import open_reader
 from incidents.bundle import Choice, ExportError, Written, check_folder, export
 from incidents.case import canonical_text, content_hash, schema
 from incidents.redaction import Redactor
+from metrics.conventions import content_setting
 from metrics.settings import MetricsSettings
 from tests.incidents.folders import fill
 from tests.incidents.stories import SETTINGS, paid_twice
@@ -220,6 +221,17 @@ def test_without_captured_content_the_case_is_a_draft_that_says_how_to_capture(t
         assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in case["review"]["note"]
         assert case["task"]["messages"] == []
         assert [e.message for e in Draft202012Validator(schema()).iter_errors(case)] == []
+
+
+def test_a_draft_names_the_setting_of_the_instrumentation_that_sent_it(tmp_path: Path) -> None:
+    request = paid_twice(captured=False)
+    for resource in request["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            scope["scope"] = {"name": "pydantic-ai"}
+    data = fill(tmp_path / "data", [request], SETTINGS, at(90000))
+    written = write(data, tmp_path / "out", SETTINGS)
+    assert written.excluded
+    assert all(content_setting("pydantic-ai") in row["reason"] for row in written.excluded)
 
 
 def test_drafts_are_left_out_with_their_reason_unless_asked_for(tmp_path: Path) -> None:
