@@ -20,6 +20,7 @@ from dashboard.format import (
     STATE_WORDS,
     burn_line,
     count,
+    counted,
     interval,
     json_list,
     json_object,
@@ -72,7 +73,7 @@ def validate(place: Place, files: Sequence[Path], lenient: bool, form: str) -> N
         for problem in loaded.problems:
             click.echo(str(problem))
         _warn(loaded)
-        say(f"{count(len(loaded.objectives))} objectives, {count(len(loaded.problems))} problems")
+        say(f"{counted(len(loaded.objectives), 'objective')}, {counted(len(loaded.problems), 'problem')}")
     if loaded.problems:
         sys.exit(EXIT_FINDING)
 
@@ -185,7 +186,9 @@ def import_files(place: Place, files: Sequence[Path], out: Path | None) -> None:
             click.echo(str(problem), err=True)
         raise CommandError("nothing written; mend the files first", EXIT_FINDING)
     _write(dump(loaded.objects), out)
-    say(f"{count(len(loaded.objects))} objects, {count(len(loaded.objectives))} objectives for this tool")
+    say(
+        f"{counted(len(loaded.objects), 'object')}, {counted(len(loaded.objectives), 'objective')} for this tool"
+    )
 
 
 @slo.command("export")
