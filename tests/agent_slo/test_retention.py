@@ -173,7 +173,7 @@ def test_frozen_tasks_survive_other_columns(place: Place) -> None:
     place.retain(4, keep_days=2)
     place.con.execute("ALTER TABLE core.tasks DROP COLUMN rule")
     place.con.execute("ALTER TABLE core.tasks ADD COLUMN forgotten INTEGER")
-    place.con.execute("UPDATE core._layout SET signature = 'older' WHERE name = 'tasks'")
+    place.con.execute("UPDATE core._layout SET signature = 'older'")
     place.close()
     place.open()
     place.deriver.catch_up(at(4 * DAY))

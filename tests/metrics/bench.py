@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +98,19 @@ class Bench:
         return [row[0] for row in self.con.execute(f"DESCRIBE {where}.{name}").fetchall()]
 
 
+@cache
+def _begun() -> Path:
+    """A data folder without spans whose tables are made: making them takes longer than most tests."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-slo-begun-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    store = Store.open(folder)
+    try:
+        Deriver(store.derivation(), sources=store.spans_since).migrate()
+    finally:
+        store.close()
+    return folder
+
+
 @contextmanager
 def bench(
     folder: Path,
@@ -101,7 +118,9 @@ def bench(
     prices: Prices | None = None,
     pass_spans: int = 50_000,
 ) -> Iterator[Bench]:
-    """Open a bench in a folder and close it again."""
+    """Open a bench in a folder and close it again. A new folder begins with its tables made."""
+    if not folder.exists() or not any(folder.iterdir()):
+        shutil.copytree(_begun(), folder, dirs_exist_ok=True)
     store = Store.open(folder)
     try:
         yield Bench(store, settings, prices, pass_spans)

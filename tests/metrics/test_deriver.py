@@ -117,7 +117,7 @@ def test_other_columns_than_before_derive_everything_again(tmp_path: Path) -> No
     with bench(tmp_path) as one:
         one.send([request([agent("a", 0, 2), chat("a", 0, "root", "hello")])]).derive(at(100))
         assert one.deriver.migrate() is False
-        one.con.execute("UPDATE core._layout SET signature = 'of an older release' WHERE name = 'tasks'")
+        one.con.execute("UPDATE core._layout SET signature = 'of an older release'")
         one.con.execute("ALTER TABLE core.tasks DROP COLUMN rule")
         assert one.deriver.migrate() is True
         assert (one.deriver.derived_seq(), one.rows("SELECT count(*) AS n FROM core.tasks")) == (
