@@ -62,7 +62,7 @@ PROSE = " | ".join(PLANTED.values())
 
 
 def requests(copies: int) -> Iterator[Json]:
-    """The chosen tasks, `copies` times over, with secrets in them."""
+    """The chosen tasks, `copies` times over, with secrets in them: one request a copy."""
     truth: Json = json.loads((files("sample_traces") / replay.TRUTHS["company"]).read_text())
     stories: dict[str, list[list[str]]] = defaultdict(list)
     for task in truth["tasks"].values():
@@ -80,14 +80,13 @@ def requests(copies: int) -> Iterator[Json]:
                     )
     own = {value for request in chosen for value in _own(request)} | wanted
     pattern = re.compile("|".join(re.escape(value) for value in sorted(own, key=len, reverse=True)))
-    texts = [json.dumps(request) for request in chosen]
+    text = json.dumps({"resourceSpans": [one for request in chosen for one in request["resourceSpans"]]})
     for copy in range(copies):
 
         def renamed(match: re.Match[str], mark: str = f"{copy:04x}") -> str:
             return match[0][:-4] + mark if match[0] in wanted else f"{match[0]}-{mark}"
 
-        for text in texts:
-            yield json.loads(pattern.sub(renamed, text))
+        yield json.loads(pattern.sub(renamed, text))
 
 
 def _own(node: Any) -> Iterator[str]:

@@ -256,6 +256,10 @@ def _readme(groups: Sequence[Group], choice: Choice) -> str:
         "",
         "    python -m replay cases.jsonl",
         "",
+        "Run any agent that is a command against the tools of each case, over MCP (needs agent-slo[replay]):",
+        "",
+        "    agent-slo replay . --agent 'your command'",
+        "",
     ]
     for name in dict.fromkeys(choice.targets):
         lines += targets.HOW_TO[name]

@@ -12,9 +12,9 @@ Json = dict[str, Any]
 
 
 def proven(groups: Sequence[Group]) -> Iterator[Json]:
-    """Every case of every group that is no draft."""
+    """Every case of every group that is no draft and was neither rejected nor retired."""
     for group in groups:
-        if not group.draft:
+        if group.incident["review"]["state"] in ("in_review", "approved"):
             yield from group.cases
 
 
