@@ -25,7 +25,7 @@ _LOG = """
 CREATE TABLE IF NOT EXISTS core.incident_log (
   incident_id VARCHAR, said_at TIMESTAMP, state VARCHAR, note VARCHAR, verdict VARCHAR)
 """
-_KEPT = ("incident_findings", "incidents", "cases")
+_KEPT = ("incident_findings", "incidents", "incident_accuracy", "cases")
 _SAID = ("incident_log", "case_log", "case_revisions")
 
 

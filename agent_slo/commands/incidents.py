@@ -56,7 +56,7 @@ def incidents(
     with reading(place.data) as reader:
         require_grouped(reader, place.data)
         if accuracy:
-            _reviews(reader.sql(query_text("incident_reviews")).to_pylist(), form)
+            _reviews(reader.sql(query_text("incident_accuracy_list")).to_pylist(), form)
             return
         found: list[dict[str, Any]] = reader.sql(
             query_text("incident_list"),
@@ -106,19 +106,22 @@ def _reviews(found: list[dict[str, Any]], form: str) -> None:
         print_json(found)
         return
     print_table(
-        ["kind", "incidents", "real", "false alarms", "not reviewed", "precision"],
+        ["kind", "incidents", "reviewed", "real", "false alarms", "precision", "95 %"],
         [
             [
                 row["kind"],
                 count(row["incidents"]),
+                count(row["reviewed"]),
                 count(row["real"]),
                 count(row["false_alarms"]),
-                count(row["not_reviewed"]),
                 percent(row["precision"]),
+                UNKNOWN
+                if missing(row["precision_low"])
+                else f"{percent(row['precision_low'])} to {percent(row['precision_high'])}",
             ]
             for row in found
         ],
-        right=(1, 2, 3, 4, 5),
+        right=(1, 2, 3, 4, 5, 6),
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agent_slo.cli import cli
+from metrics.slo.confidence import wilson
 
 
 def ask(data: Path, *words: str) -> Result:
@@ -71,7 +72,12 @@ def test_what_is_said_is_shown_counted_and_respected(own: Path, tmp_path: Path) 
     assert ask(own, "incident", second, "--verdict", "false_alarm").exit_code == 0
     counts = json.loads(ask(own, "incidents", "--accuracy", "--format", "json").stdout)
     lost = next(row for row in counts if row["kind"] == "lost")
-    assert (lost["real"], lost["false_alarms"], lost["precision"]) == (1, 1, 0.5)
+    assert (lost["reviewed"], lost["real"], lost["false_alarms"], lost["precision"]) == (2, 1, 1, 0.5)
+    low, high = wilson(1, 2) or (0.0, 0.0)
+    assert lost["precision_low"] == pytest.approx(low)
+    assert lost["precision_high"] == pytest.approx(high)
+    assert lost["coverage"] == 2 / lost["incidents"]
+    assert {row["precision"] for row in counts if not row["reviewed"]} == {None}
     assert "50.0%" in ask(own, "incidents", "--accuracy").stdout
     done = ask(own, "export", "--kind", "lost", "--include-draft", "--out", str(tmp_path / "out"))
     assert done.exit_code == 0, done.output
