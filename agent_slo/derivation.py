@@ -82,7 +82,8 @@ class Derivation:
         self, con: duckdb.DuckDBPyConnection, store: Store, stop: threading.Event, delivery: Delivery
     ) -> None:
         deriver = _deriver(con, store, self._config)
-        deriver.migrate()
+        # Tables made anew fill pass by pass: until they hold everything, objectives and alerts stay as they were.
+        partial = deriver.migrate()
         store.refresh_views()
         evaluated: float | None = None
         changed = False
@@ -102,7 +103,8 @@ class Derivation:
             # With a backlog the next pass is worth more than a status that is about to change.
             worth = not behind or age >= BUSY_STATUS_SECONDS
             waited = stopping or age >= self.evaluation.pause
-            if age >= STATUS_SECONDS or (changed and worth and waited):
+            partial = partial and behind
+            if not partial and (age >= STATUS_SECONDS or (changed and worth and waited)):
                 self.evaluation.run(store, now(), changed=changed)
                 delivery.wake()
                 evaluated, changed = began, False
