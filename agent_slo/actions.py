@@ -31,7 +31,7 @@ from starlette.routing import BaseRoute, Route
 from agent_slo.door import live_door
 from agent_slo.errors import CommandError
 from agent_slo.output import plain
-from collector.door import Door
+from collector.door import Door, read_body
 from collector.store import Store
 
 MOST_BYTES = 256 << 10
@@ -234,7 +234,7 @@ def _command(body: bytes) -> tuple[str, dict[str, Any], str | None, str | None]:
     words = 'send a JSON object {"action": TEXT, "arguments": OBJECT, "id": TEXT of your own and "by": TEXT, optional}'
     try:
         asked = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(words) from error
     if not isinstance(asked, dict) or not isinstance(asked.get("action"), str):
         raise ValueError(words)
@@ -270,10 +270,9 @@ def routes(
         async def act(request: Request) -> Response:
             if (refused := door.refusal(request, "admin")) is not None:
                 return refused
-            length = request.headers.get("content-length", "")
-            if not length.isdigit() or int(length) > MOST_BYTES:
+            body = await read_body(request, MOST_BYTES)
+            if body is None:
                 return JSONResponse({"error": f"a command has at most {MOST_BYTES} bytes"}, 413)
-            body = await request.body()
             try:
                 found = await asyncio.get_running_loop().run_in_executor(None, work, body)
             except ArgumentsRefused as error:

@@ -33,6 +33,7 @@ from collector.store import Store, StoreError
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 _BATCH_ROWS = 65_536
 _WAITING_PER_SLOT = 8
+_MOST_QUESTION_BYTES = 4 << 20
 
 
 class Door:
@@ -78,10 +79,13 @@ class Door:
     async def _sql(self, request: Request) -> Response:
         if (refused := self.refusal(request, "read")) is not None:
             return refused
+        body = await read_body(request, _MOST_QUESTION_BYTES)
+        if body is None:
+            return _error(413, f"a question has at most {_MOST_QUESTION_BYTES} bytes")
         try:
-            question = json.loads(await request.body())
+            question = json.loads(body)
             sql, params = question["sql"], question.get("params")
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return _error(400, 'send a JSON object {"sql": TEXT, "params": LIST or OBJECT}')
         if not isinstance(sql, str) or not isinstance(params, list | dict | None):
             return _error(400, "sql must be a string, params a list or an object")
@@ -165,6 +169,16 @@ class Door:
     def close(self) -> None:
         self.interrupt()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def read_body(request: Request, most: int) -> bytes | None:
+    """The body of a request, None when it has more than `most` bytes; no more than that is held."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            return None
+    return bytes(body)
 
 
 def write_door_file(path: Path, door: Door, port: int, http: str, grpc: str | None, version: str) -> None:

@@ -230,6 +230,14 @@ def test_malformed_questions(door: httpx.Client, content: bytes) -> None:
     assert answer.json()["error"]
 
 
+def test_a_question_without_end_is_cut_off(door: httpx.Client) -> None:
+    pieces = (b"x" * (1 << 20) for _ in range(6))
+    assert door.post("/sql", content=pieces).status_code == 413
+    assert door.post("/sql", content=b"x" * (5 << 20)).status_code == 413
+    assert door.post("/sql", content=b"[" * 100_000).status_code == 400
+    assert ask(door, "SELECT 1 AS n").to_pylist() == [{"n": 1}]
+
+
 def test_no_token_no_answer(door: httpx.Client) -> None:
     for header in ("", "Bearer", "Bearer wrong"):
         answer = door.post("/sql", json={"sql": "SELECT 1"}, headers={"authorization": header})
