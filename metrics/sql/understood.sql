@@ -1,6 +1,6 @@
 -- Grain: one row per (trace_id, span_id): a span understood on its own, before its place in the tree is known.
 -- Inputs: fields, finish_classes.
--- Functions: canonical_arguments, plain_result, event_content (what SQL cannot do; see metrics/canonical.py, messages.py).
+-- Functions: canonical_arguments, plain_result, event_content (what SQL cannot do; see metrics/canonical.py, metrics/messages).
 WITH roles AS (
   SELECT
     f.* EXCLUDE (tool, status, arguments, result, error_text, error_level),
