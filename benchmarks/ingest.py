@@ -199,7 +199,7 @@ def visible(folder: Path, given: argparse.Namespace) -> tuple[list[Figures], dic
                 f"WHERE r.trace_id IN ({names})"
             )
             while _number(data, asked) < len(traces) and time.monotonic() - acked < 60:
-                time.sleep(0.02)
+                time.sleep(0.1)
             waits.append(time.monotonic() - acked)
 
     with server(collector_command(data, port), port) as running:

@@ -158,6 +158,8 @@ class Collector:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop.set)
         http_address, grpc_address = settings.addresses()
+        if (warning := settings.checked_tls()) is not None:
+            log.warning("%s", warning)
         # Ports first: a taken port must be said before the files are opened.
         http_socket = _listen(http_address, "OTLP/HTTP", "--http")
         door_socket = _listen(Address("127.0.0.1", settings.door), "the query door", "--door")

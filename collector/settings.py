@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from collector.access import Access, Token, TokenError
 from collector.redaction.policy import REDACT, RedactionRules
+from collector.tls import TlsError, check_files
 
 MIB = 1 << 20
 
@@ -129,3 +130,12 @@ class CollectorSettings:
             if file is not None and not file.is_file():
                 raise CollectorError(f"TLS file {file}: not found; name an existing PEM file")
         return http, grpc
+
+    def checked_tls(self) -> str | None:
+        """A warning about the certificate's dates, if any. Raises CollectorError for files that cannot be used."""
+        if self.tls_certificate is None or self.tls_key is None:
+            return None
+        try:
+            return check_files(self.tls_certificate, self.tls_key, self.tls_client_ca)
+        except TlsError as e:
+            raise CollectorError(str(e)) from e

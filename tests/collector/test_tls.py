@@ -9,6 +9,8 @@ import grpc
 import httpx
 import pytest
 
+from collector.settings import CollectorError
+from collector.tls import check_files
 from tests.collector.conftest import StartCollector, rows
 from tests.collector.requests import body
 from tests.collector.test_otlp_grpc import TRACES
@@ -76,3 +78,37 @@ def test_mutual_tls_refuses_a_sender_without_certificate(start_collector: StartC
     with grpc.secure_channel(str(collector.grpc), own) as channel:
         assert channel.unary_unary(TRACES)(body(), timeout=20) == b""
     assert rows(collector, "SELECT count(*) AS n FROM spans") == [{"n": 2}]
+
+
+def test_files_that_cannot_be_used_are_named(
+    start_collector: StartCollector, keys: Path, tmp_path: Path
+) -> None:
+    nonsense = tmp_path / "nonsense.pem"
+    nonsense.write_text("no certificate")
+    server, key = keys / "server.pem", keys / "server.key"
+    for certificate, own, authority, named in (
+        (nonsense, key, None, nonsense),
+        (server, nonsense, None, nonsense),
+        (server, keys / "client.key", None, keys / "client.key"),
+        (server, key, nonsense, nonsense),
+    ):
+        with pytest.raises(CollectorError, match=f"TLS .*{named.name}.*cannot be used"):
+            start_collector(
+                grpc="127.0.0.1:0", tls_certificate=certificate, tls_key=own, tls_client_ca=authority
+            )
+
+
+def test_a_certificate_out_of_date_is_said(keys: Path, tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    assert openssl is not None
+    server, key = keys / "server.pem", keys / "server.key"
+    assert check_files(server, key, keys / "ca.pem") is None
+    old = tmp_path / "old.pem"
+    sign = [openssl, "x509", "-req", "-in", str(keys / "server.csr"), "-days", "-1", "-signkey", str(key)]
+    made = subprocess.run([*sign, "-out", str(old)], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("this openssl makes no certificate of the past")
+    assert (
+        check_files(old, key, None)
+        == f"TLS certificate {old} has expired: senders will refuse it until it is replaced"
+    )
