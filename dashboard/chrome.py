@@ -15,6 +15,7 @@ from dashboard.door import ActionRefused, Answers, act, addresses, answers, data
 from dashboard.format import UNKNOWN, count, markdown_text, missing, safe_cell, when
 
 FOLLOW_SECONDS = 3
+ROW_PIXELS = 33
 
 # Drawn here because Streamlit would load a named icon for the browser's tab from another host.
 _SVG = (
@@ -192,6 +193,12 @@ def table(
     return int(cells[0][0]) if cells else None
 
 
+def rows_height(rows: int, most: int = 760) -> int | None:
+    """Height in pixels of a table of so many rows, at most `most`; None, which fits it to them, up to ten rows."""
+    # As tall as Streamlit draws them with the theme's font, with two for the frame.
+    return None if rows <= 10 else min(ROW_PIXELS * (rows + 1) + 2, most)
+
+
 def _cell(value: Any) -> Any:
     if missing(value):
         return None
@@ -207,6 +214,12 @@ def tell(action: str, arguments: dict[str, Any]) -> None:
     except ActionRefused as error:
         st.session_state["refused"] = str(error)
     st.rerun()
+
+
+def in_the_shell(why: str, *commands: str) -> None:
+    """What to type where a page can only read; `why` is Markdown, the commands are shown as they are."""
+    st.caption(why)
+    st.code("\n".join(commands), language="bash")
 
 
 def refusal() -> None:

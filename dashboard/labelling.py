@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.chrome import refusal, tell
+from dashboard.chrome import in_the_shell, refusal, tell
 from dashboard.door import Answers
-from dashboard.format import markdown_text, missing, one_line, when
+from dashboard.format import missing, one_line, when
 
 Row = dict[str, Any]
 
@@ -20,9 +20,9 @@ SOURCE_WORDS = {"person": "a person", "stated": "the trace", "configured": "a ru
 def label_control(reader: Answers, task_id: str, key: str) -> None:
     """Buttons, a note, and nothing else; without a collector, how to say it in the shell."""
     if reader.source != "door":
-        st.caption(
-            "Read-only: no collector runs that could keep a label. Start one, or say it with "
-            f"`agent-slo label {markdown_text(task_id)} --needed yes`."
+        in_the_shell(
+            "Read-only: no collector runs that could keep a label. Start one, or say it in the shell:",
+            f"agent-slo label {one_line(task_id)} --needed yes",
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"label_{key}"):

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts, colours
-from dashboard.chrome import page, table
+from dashboard.chrome import page, rows_height, table
 from dashboard.door import Answers
 from dashboard.filters import Scope, scope_filters
 from dashboard.format import (
@@ -104,6 +104,7 @@ def _tools(rows: list[Row]) -> None:
             "advice": "What to do",
         },
         key="tools",
+        height=rows_height(len(rows)),
         config={
             "With a key": st.column_config.ProgressColumn(
                 min_value=0, max_value=1, format="percent", width=110
@@ -135,7 +136,7 @@ def _breakdown(rows: list[Row]) -> Row:
     st.subheader("By cause, tool and agent", anchor=False)
     st.caption("Click a row to list its repeats below.")
     for dimension, column in zip(
-        ("cause", "tool", "agent"), st.columns([1.25, 1, 1], gap="small"), strict=True
+        ("cause", "tool", "agent"), st.columns([1.25, 1.05, 1], gap="small"), strict=True
     ):
         of = [row for row in rows if row["dimension"] == dimension]
         with column:
@@ -159,8 +160,8 @@ def _breakdown(rows: list[Row]) -> Row:
                 key=f"by_{dimension}",
                 selectable=True,
                 config={
-                    name: st.column_config.Column(alignment="right", width=70)
-                    for name in ("Unprot.", "Prot.", "No effect")
+                    name: st.column_config.Column(alignment="right", width=width)
+                    for name, width in (("Unprot.", 62), ("Prot.", 50), ("No effect", 72))
                 },
             )
         if picked is not None and not missing(of[picked]["name"]):

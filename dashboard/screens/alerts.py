@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import streamlit as st
 
-from dashboard.chrome import badge, open_task, page, refusal, table, tell
+from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
 from dashboard.door import Answers
 from dashboard.format import (
     UNKNOWN,
@@ -138,7 +139,7 @@ def _list(reader: Answers, choices: Row) -> None:
         key="alerts",
         selectable=True,
         drop_empty=True,
-        height=min(38 + 35 * len(rows), 640),
+        height=rows_height(len(rows), 640),
         config={"What": st.column_config.Column(width=430)},
     )
     if picked is not None:
@@ -200,6 +201,7 @@ def _alert(reader: Answers, row: Row) -> None:
             [{"what": _SAID.get(k, words({}, k)), "value": str(annotations[k])} for k in said],
             {"what": "What", "value": "Value"},
             key="said",
+            height=rows_height(len(said)),
             config={"What": st.column_config.Column(width=200), "Value": st.column_config.Column(width=900)},
         )
     _tasks(json_list(row["tasks"]))
@@ -226,10 +228,10 @@ def _controls(reader: Answers, row: Row) -> None:
         return
     st.subheader("Silence or end it", anchor=False)
     if reader.source != "door":
-        st.caption(
-            "Read-only: no collector runs that could keep it. Later: "
-            f"`agent-slo alerts silence --for 2h --slo {markdown_text(row['slo'])} --reason ...`, "
-            f"`agent-slo alerts resolve {markdown_text(row['alert_id'])}`."
+        in_the_shell(
+            "Read-only: no collector runs that could keep it. Start one, or say it in the shell:",
+            f"agent-slo alerts silence --for 2h --slo {shlex.quote(one_line(row['slo']))} --reason 'why'",
+            f"agent-slo alerts resolve {shlex.quote(one_line(row['alert_id']))}",
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.chrome import open_task, page, table
+from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers, addresses, data_folder
 from dashboard.format import (
     ago,
@@ -34,8 +34,9 @@ def show(reader: Answers) -> None:
     """Draw the page."""
     views = reader.views()
     state = reader.row("data_spans") or {}
-    _collector(reader, state)
-    _room(reader)
+    parts = _parts(reader, str(data_folder()), reader.mark())
+    _collector(reader, state, parts)
+    _room(parts)
     _services(reader.rows("data_senders"), state)
     if views >= NEEDED_VIEWS:
         _senders(reader, state)
@@ -49,7 +50,7 @@ def show(reader: Answers) -> None:
     _flags(reader.rows("data_flags"))
 
 
-def _collector(reader: Answers, state: Row) -> None:
+def _collector(reader: Answers, state: Row, parts: list[Part]) -> None:
     data = data_folder()
     st.subheader("Collector and storage", anchor=False)
     line = behind(reader)
@@ -64,6 +65,7 @@ def _collector(reader: Answers, state: Row) -> None:
                 "never" if missing(state.get("last_received")) else when(state["last_received"]),
             ),
             ("Not derived yet", count(state.get("not_derived"))),
+            ("On disk", size(total(parts))),
         ):
             st.metric(label, markdown_text(value), width="content")
     where = addresses(data)
@@ -88,10 +90,8 @@ def _collector(reader: Answers, state: Row) -> None:
             st.text(one_line(health[key], 2000))
 
 
-def _room(reader: Answers) -> None:
+def _room(parts: list[Part]) -> None:
     """What takes the room in the folder, by the code of `agent-slo storage`."""
-    parts = _parts(reader, str(data_folder()), reader.mark())
-    st.metric("On disk", markdown_text(size(total(parts))), width="content")
     table(
         [
             {
@@ -108,7 +108,7 @@ def _room(reader: Answers) -> None:
         ],
         {"what": "What", "days": "Received", "rows": "Rows", "size": "Size"},
         key="room",
-        height=min(38 + 35 * len(parts), 250),
+        height=rows_height(len(parts), 250),
         config={name: st.column_config.Column(alignment="right", width=110) for name in ("Rows", "Size")},
     )
 
@@ -217,7 +217,7 @@ def _senders(reader: Answers, state: Row) -> None:
             "Lacks": st.column_config.Column(width=270),
             "What supplies it": st.column_config.Column(width=430),
         },
-        height=min(38 + 35 * len(lacks), 460),
+        height=rows_height(len(lacks), 460),
         selectable=True,
         drop_empty=True,
     )

@@ -251,7 +251,7 @@ def _next_label(reader: Answers, rows: list[Row]) -> None:
         told = " · ".join(f"{name} {one_line(value, 80)}" for name, value in facts if not missing(value))
         st.caption(markdown_text(f"{told}. {counted(row['matching'], 'task')} of this time without a label."))
         label_control(reader, row["task_id"], "next")
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, vertical_alignment="center"):
             st.page_link(
                 "screens/task.py", label="Look at the task first", icon=":material/timeline:",
                 query_params={"id": row["task_id"]},

@@ -14,7 +14,7 @@ import streamlit as st
 
 from collector.reader import ReaderError
 from dashboard import charts, colours
-from dashboard.chrome import badge, open_task, page, refusal, table, tell
+from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
 from dashboard.configuration import ConfigurationError, metrics_settings
 from dashboard.door import Answers, data_folder
 from dashboard.filters import RANGES, USUAL_RANGE
@@ -107,7 +107,7 @@ def _queue(reader: Answers) -> None:
         key="incidents",
         selectable=True,
         drop_empty=True,
-        height=min(38 + 35 * len(rows), 760),
+        height=rows_height(len(rows), 760),
         config={"Tasks": st.column_config.Column(alignment="right", width=60)},
     )
     if picked is not None:
@@ -186,9 +186,9 @@ def _incident(reader: Answers, row: Row) -> None:
 def _say(reader: Answers, row: Row) -> None:
     """What a person says of it goes to the collector, which keeps it apart from what is derived."""
     if reader.source != "door":
-        st.caption(
-            "To acknowledge or resolve it, start the collector, or say so with "
-            f"`agent-slo incident {markdown_text(row['incident_id'])} --state resolved`."
+        in_the_shell(
+            "Read-only: no collector runs. To acknowledge or resolve it, start one, or say so in the shell:",
+            f"agent-slo incident {one_line(row['incident_id'])} --state resolved",
         )
         return
     note = st.text_input("Note", key="note", placeholder="what is known, who works on it", width=560)

@@ -86,7 +86,12 @@ def _since_yesterday(reader: Answers, scope: Scope, views: frozenset[str]) -> No
         for label, value, change, spell, colour, leads_to, narrowed in figures:
             with st.container(width="content", gap=None):
                 st.page_link(
-                    f"screens/{leads_to}.py", label=label, query_params={**day, **narrowed}, width="content"
+                    f"screens/{leads_to}.py",
+                    label=label,
+                    query_params={**day, **narrowed},
+                    width="content",
+                    icon=":material/chevron_right:",
+                    icon_position="right",
                 )
                 st.metric(
                     label,

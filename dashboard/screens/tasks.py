@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.chrome import open_task, page, table
+from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers
 from dashboard.filters import RANGES
 from dashboard.format import (
@@ -79,7 +79,7 @@ def show(reader: Answers) -> None:
         },
         key="tasks",
         selectable=True,
-        height=min(38 + 35 * len(rows), 640),
+        height=rows_height(len(rows), 640),
         config={
             name: st.column_config.Column(alignment="right", width=width)
             for name, width in RIGHT_COLUMNS.items()
@@ -96,7 +96,7 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
     first = _day(choices["first_started"])
     last = _day(choices["last_started"])
     with st.container(border=True, key="filters"):
-        top = st.columns([1.7, 1.1, 1.3, 1.3], gap="small", vertical_alignment="bottom")
+        top = st.columns([1.45, 1.35, 1.1, 1.2], gap="small", vertical_alignment="bottom")
         span = top[0].segmented_control(
             "Started in the last",
             list(RANGES),

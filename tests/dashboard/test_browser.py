@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -44,6 +44,8 @@ PATHS = {
     "tasks": "/tasks",
     "incidents": "/incidents",
     "incident": "/incidents?id=inc-feed",
+    "alerts": "/alerts",
+    "alert": "/alerts?id=alert-firing",
     "actions": "/actions",
     "humans": "/humans",
     "cost": "/cost",
@@ -225,8 +227,24 @@ def test_a_card_leads_to_its_objective(serve: Serve, watched: Watched, samples: 
 
 
 def test_an_incident_is_acknowledged_through_the_collector(
-    serve: Serve, watched: Watched, tmp_path: Path
+    serve: Serve, watched: Watched, collecting: tuple[Path, subprocess.Popen[str]]
 ) -> None:
+    data, _ = collecting
+    incident = json.loads(answer("incidents", "--data", data, "--format", "json"))[0]["incident_id"]
+    watched.open(serve(data) + f"/incidents?id={incident}")
+    watched.page.get_by_label("Note").fill("known <b>fault</b>")
+    watched.page.get_by_label("Note").press("Enter")
+    watched.page.get_by_role("button", name="Acknowledge").click()
+    watched.says("acknowledged", "Note: known <b>fault</b>")
+    said = json.loads(answer("incident", incident, "--data", data, "--format", "json"))["incident"]
+    watched.page.get_by_text("All incidents").click()
+    watched.says("Findings of one structure are one incident")
+    assert (said["state"], said["note"]) == ("acknowledged", "known <b>fault</b>")
+
+
+@pytest.fixture
+def collecting(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    """A data folder with the small samples, and the collector that runs over it."""
     data = tmp_path / "data"
     answer("import", files("sample_traces") / "first_light.jsonl.gz", "--data", data)
     collector = subprocess.Popen(
@@ -234,18 +252,74 @@ def test_an_incident_is_acknowledged_through_the_collector(
         stderr=subprocess.PIPE,
         text=True,
     )
-    try:
-        until(lambda: (data / "door.json").exists(), collector)
-        incident = json.loads(answer("incidents", "--data", data, "--format", "json"))[0]["incident_id"]
-        watched.open(serve(data) + f"/incidents?id={incident}")
-        watched.page.get_by_label("Note").fill("known <b>fault</b>")
-        watched.page.get_by_label("Note").press("Enter")
-        watched.page.get_by_role("button", name="Acknowledge").click()
-        watched.says("acknowledged", "Note: known <b>fault</b>")
-        said = json.loads(answer("incident", incident, "--data", data, "--format", "json"))["incident"]
-        watched.page.get_by_text("All incidents").click()
-        watched.says("Findings of one structure are one incident")
-    finally:
-        collector.terminate()
-        collector.communicate(timeout=60)
-    assert (said["state"], said["note"]) == ("acknowledged", "known <b>fault</b>")
+    until(lambda: (data / "door.json").exists(), collector)
+    yield data, collector
+    collector.terminate()
+    collector.communicate(timeout=60)
+
+
+def test_a_task_is_labelled_through_the_collector(
+    serve: Serve, watched: Watched, collecting: tuple[Path, subprocess.Popen[str]]
+) -> None:
+    data, _ = collecting
+    asked = "SELECT task_id FROM human_labels WHERE asked AND needed IS NULL LIMIT 1"
+    (row,) = json.loads(answer("query", asked, "--data", data, "--format", "json"))
+    watched.open(serve(data) + f"/task?id={row['task_id']}")
+    watched.says("Nobody has said whether this task needed a human.")
+    watched.page.get_by_label("Why (optional)").fill("they asked <b>twice</b>")
+    watched.page.get_by_label("Why (optional)").press("Enter")
+    watched.page.get_by_role("button", name="A human was needed").click()
+    watched.says("A human was needed, says", "they asked <b>twice</b>")
+    said = f"SELECT needed, note FROM human_labels WHERE task_id = '{row['task_id']}'"
+    assert json.loads(answer("query", said, "--data", data, "--format", "json")) == [
+        {"needed": True, "note": "they asked <b>twice</b>"}
+    ]
+    _nothing_executed(watched)
+
+
+def test_a_dead_collector_is_said_and_the_files_are_read(
+    serve: Serve, watched: Watched, collecting: tuple[Path, subprocess.Popen[str]]
+) -> None:
+    data, collector = collecting
+    address = serve(data)
+    watched.open(address + "/?range=all")
+    watched.says("Collector running", "23 tasks")
+    # As a crash leaves it: door.json stays and names a process that is gone. Nobody touches the page.
+    collector.kill()
+    collector.communicate(timeout=60)
+    watched.says("Collector down: reading its files", "23 tasks")
+    report = json.loads(answer("report", "--data", data, "--format", "json"))
+    counted = [row for row in report["slos"] if row["n"]]
+    assert len(counted) > 5
+    for row in counted:
+        watched.says(f"{count(row['good'])} of {count(row['n'])}", percent(row["sli"]))
+    incident = json.loads(answer("incidents", "--data", data, "--format", "json"))[0]["incident_id"]
+    for page, path in PATHS.items():
+        watched.open(address + path.replace("inc-feed", incident))
+        assert "cannot be read" not in watched.text(), page
+        assert "encountered an error" not in watched.text(), page
+        watched.says("Collector down: reading its files")
+    watched.open(address + f"/incidents?id={incident}")
+    watched.says(f"agent-slo incident {incident} --state resolved")
+    watched.open(address + "/data")
+    watched.says(f"Start one with: agent-slo up --data {data}")
+    assert watched.outside == []
+
+
+def test_a_figure_of_the_day_and_a_bar_lead_to_their_tasks(
+    serve: Serve, watched: Watched, tmp_path: Path
+) -> None:
+    address = serve(write_folder(tmp_path / "data", tasks=12))
+    watched.open(address + "/?version=1.1")
+    watched.page.get_by_role("link", name="Failed or lost").click()
+    watched.page.wait_for_url("**/tasks?*range=24h*")
+    watched.settle()
+    link = parse_qs(urlsplit(watched.page.url).query)
+    assert link == {"version": ["1.1"], "range": ["24h"], "outcome": ["failed", "lost", "dead_letter"]}
+    watched.open(address + "/")
+    bar = watched.page.locator(".st-key-outcomes .barlayer .point path").first
+    bar.scroll_into_view_if_needed()
+    bar.click(force=True)
+    watched.page.wait_for_url("**/tasks?*outcome=completed*")
+    watched.says("tasks, newest first")
+    assert parse_qs(urlsplit(watched.page.url).query)["day"] == ["2026-11-20", "2026-11-20"]
