@@ -27,8 +27,11 @@ _SERVICES: dict[str, Signal | None] = {
 # usual deadline of 10 s.
 _WAIT_SECONDS = 7.0
 _RETRY_SECONDS = 1
-# A message that has begun must end, or its place goes to another. Many exporters give up after 10 s anyway.
+# A message must come in this time to keep its place among those being read; a slower one needs one of the few places
+# for slow ones, so that some senders that hang do not stop all others.
+_PROMPT_SECONDS = 2.0
 _MESSAGE_SECONDS = 15.0
+_SLOW = 4
 
 
 class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -42,6 +45,7 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
         # How large a message is shows only when it is there, so each one being read counts as the largest allowed:
         # together at most one more queue full.
         self._reading = asyncio.Semaphore(max(4, min(64, settings.queue_bytes // settings.max_request_bytes)))
+        self._slow = asyncio.Semaphore(_SLOW)
         self._health = health.aio.HealthServicer()
         self._server = grpc.aio.server(
             options=[
@@ -135,31 +139,33 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def _message(self, label: str, context: Any, deadline: float) -> tuple[bytes, int]:
         """The call's message and the bytes taken from the budget for it."""
-        loop = asyncio.get_running_loop()
+        place = self._reading
         try:
             async with asyncio.timeout_at(deadline):
-                await self._reading.acquire()
+                await place.acquire()
         except TimeoutError:
             await self._behind(label, context)
+        coming = asyncio.ensure_future(context.read())
         try:
-            try:
-                async with asyncio.timeout(_MESSAGE_SECONDS):
-                    body = await context.read()
-            except TimeoutError:
+            if not (await asyncio.wait((coming,), timeout=_PROMPT_SECONDS))[0] and not self._slow.locked():
+                await self._slow.acquire()
+                place.release()
+                place = self._slow
+                await asyncio.wait((coming,), timeout=_MESSAGE_SECONDS - _PROMPT_SECONDS)
+            if not coming.done():
                 self._count(label, "DEADLINE_EXCEEDED")
-                await context.abort(
-                    grpc.StatusCode.DEADLINE_EXCEEDED,
-                    f"the message was not complete after {_MESSAGE_SECONDS:.0f} s",
-                )
+                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the message did not come in time")
+            body = coming.result()
             if body is grpc.aio.EOF:
                 self._count(label, "INVALID_ARGUMENT")
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call came without a message")
             size = len(body)
-            if not await self._wait(lambda: self.intake.budget.take(size), max(deadline, loop.time())):
+            if not await self._wait(lambda: self.intake.budget.take(size), deadline):
                 await self._behind(label, context)
             return body, size
         finally:
-            self._reading.release()
+            coming.cancel()
+            place.release()
 
     def _deadline(self, context: Any) -> float:
         """Time of the event loop until which this caller may be let wait."""

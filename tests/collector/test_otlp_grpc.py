@@ -138,8 +138,9 @@ def test_a_stranger_is_refused_before_the_message_is_read(start_collector: Start
 def test_a_message_that_does_not_come_gives_its_place_to_others(
     start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(otlp_grpc, "_MESSAGE_SECONDS", 0.5)
-    # room for four messages to be read at once
+    monkeypatch.setattr(otlp_grpc, "_PROMPT_SECONDS", 0.2)
+    monkeypatch.setattr(otlp_grpc, "_MESSAGE_SECONDS", 2.0)
+    # room for four messages to be read at once, and for four slow ones
     collector = start_collector(grpc="127.0.0.1:0", queue_bytes=1 << 20, max_request_bytes=1 << 20)
     with grpc.insecure_channel(str(collector.grpc)) as channel:
         silent = threading.Event()
