@@ -6,5 +6,5 @@ SELECT
   a.decision, s.error_message, s.decision_arguments, s.on_failure
 FROM attempts a
 LEFT JOIN steps s ON s.task_id = a.task_id AND s.trace_id = a.trace_id AND s.span_id = a.span_id
-WHERE list_contains($tasks::VARCHAR[], a.task_id)
+WHERE a.task_id IN (SELECT unnest($tasks::VARCHAR[]))
 ORDER BY a.task_id, a.started_at, a.span_id

@@ -6,6 +6,6 @@ SELECT
 FROM incident_findings s
 JOIN findings f USING (finding_id)
 JOIN runs r ON r.task_id = s.task_id
-WHERE list_contains($ids::VARCHAR[], 'inc-' || s.fingerprint)
+WHERE 'inc-' || s.fingerprint IN (SELECT unnest($ids::VARCHAR[]))
 GROUP BY ALL
 ORDER BY incident_id, s.happened_at DESC, s.finding_id

@@ -4,5 +4,5 @@ SELECT
   case_id, max(revision) AS revision, arg_max(content_hash, revision) AS content_hash, arg_max(proven, revision) AS proven,
   arg_max(coalesce(reason, ''), revision) AS reason
 FROM case_revisions
-WHERE list_contains($ids::VARCHAR[], regexp_replace(case_id, '-(twin|control)$', ''))
+WHERE regexp_replace(case_id, '-(twin|control)$', '') IN (SELECT unnest($ids::VARCHAR[]))
 GROUP BY case_id

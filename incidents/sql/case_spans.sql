@@ -4,5 +4,5 @@ SELECT DISTINCT ON (trace_id, span_id)
   trace_id, span_id, parent_span_id, name, kind, start_ns, end_ns, status, status_message, service, scope, scope_version,
   trace_state, attributes, resource, events, links, flags
 FROM spans
-WHERE start_ns BETWEEN $low::BIGINT AND $high::BIGINT AND list_contains($traces::VARCHAR[], trace_id)
+WHERE start_ns BETWEEN $low::BIGINT AND $high::BIGINT AND trace_id IN (SELECT unnest($traces::VARCHAR[]))
 ORDER BY trace_id, span_id, end_ns DESC NULLS LAST, seq

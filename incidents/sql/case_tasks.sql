@@ -2,4 +2,4 @@
 -- Inputs: tasks; parameter tasks (VARCHAR[]).
 SELECT task_id, agent, service, environment, app_version, outcome, claimed, cost_usd, input_tokens, output_tokens, wall_s, started_at
 FROM tasks
-WHERE list_contains($tasks::VARCHAR[], task_id)
+WHERE task_id IN (SELECT unnest($tasks::VARCHAR[]))

@@ -6,5 +6,5 @@ SELECT
   CASE WHEN end_ns IS NOT NULL THEN make_timestamp(end_ns // 1000) END AS ended_at,
   requested, list_transform(answered, lambda a: a.id) AS answered_ids
 FROM steps
-WHERE list_contains($tasks::VARCHAR[], task_id) AND role IN ('agent', 'workflow', 'model')
+WHERE task_id IN (SELECT unnest($tasks::VARCHAR[])) AND role IN ('agent', 'workflow', 'model')
 ORDER BY task_id, start_ns, span_id

@@ -2,4 +2,4 @@
 -- Inputs: cases; parameter ids (VARCHAR[]).
 SELECT case_id, said_state, case_set, seen_hash, said_by, said_at, note
 FROM cases
-WHERE said_state IS NOT NULL AND list_contains($ids::VARCHAR[], case_id)
+WHERE said_state IS NOT NULL AND case_id IN (SELECT unnest($ids::VARCHAR[]))
