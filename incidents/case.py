@@ -19,7 +19,7 @@ from incidents import expectations
 from incidents.evidence import Evidence
 from incidents.expectations import Expectation, Situation
 from incidents.notes import Notes
-from incidents.redaction import ENGINE, Redactor
+from incidents.redaction import ENGINE, Redactor, is_withheld
 from incidents.replay.proof import Proof, prove
 from incidents.replayed import Scene, stage
 from incidents.toolbox import Tool, build
@@ -154,6 +154,13 @@ def _missing(evidence: Evidence, notes: Notes) -> list[str]:
         notes.sure("task.messages")
         if evidence.told.dropped:
             notes.infer(f"task.messages: {evidence.told.dropped} messages without text left out")
+    users = [m["content"] for m in evidence.told.messages if m["role"] == "user"]
+    if any(map(is_withheld, users)) or any(is_withheld(v) for c in evidence.calls for v in c.args.values()):
+        reasons.append(
+            "content was dropped when the trace was stored; set collector.redaction to redact, "
+            f"instead of drop-content, for the service {evidence.task['service'] or '*'}"
+        )
+        notes.ask("task.messages, arguments: dropped by the collector's policy drop-content")
     if any(not call.captured for call in evidence.calls):
         reasons.append(f"arguments of tool calls not captured: {_capture(evidence)}")
     return reasons

@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import Any
 
 from collector.redaction import detectors
+from collector.redaction.content import DROPPED
 from collector.redaction.detectors import DETECTORS, TEXT_CANDIDATE, Detector
 
 ENGINE = "builtin-2"
@@ -38,10 +39,16 @@ _CANDIDATES = re.compile("|".join(f"(?:{d.candidate})" for d in _DETECTORS))
 _NAMED = re.compile(TEXT_CANDIDATE)
 _PLACEHOLDER = re.compile(r"<([A-Z][A-Z_]*?)(?:_\d+|:[0-9a-f]{10})>")
 _STORED = detectors.PLACEHOLDER
+_WITHHELD = re.compile(rf"<(?:TEXT|VALUE|ARGUMENTS):[0-9a-f]{{10}}>|{DROPPED}")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _JSON_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _SCHEMA_VALUES = frozenset({"default", "example", "examples", "const", "enum"})
 _LEAST_CARD = 10**12
+
+
+def is_withheld(value: Any) -> bool:
+    """Whether the collector's policy `drop-content` left no more of a text or an argument than its hash."""
+    return isinstance(value, str) and _WITHHELD.fullmatch(value.strip()) is not None
 
 
 @lru_cache(maxsize=20_000)

@@ -143,6 +143,11 @@ def replay(
         stdio = False
     else:
         stdio = serve == "stdio"
+        groups = {one["split_group"] for one in cases}
+        if len(groups) > 1:
+            raise CommandError(
+                f"{case}: holds {len(groups)} groups and one case is served; name it, with --from {case}"
+            )
         played = [_serve(cases[0], serve or "http", port, time_scale, extras)]
     _tell(played, form="json" if as_json else form, verdict_file=verdict_file, silent=stdio)
     if otlp is not None:

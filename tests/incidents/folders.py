@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from collector.decode import decode
+from collector.redaction.redactor import Redactor
 from collector.store import Store
 from incidents import grouping
 from metrics.deriver import Deriver
@@ -18,12 +19,19 @@ from metrics.settings import MetricsSettings
 Request = dict[str, Any]
 
 
-def fill(folder: Path, requests: Iterable[Request], settings: MetricsSettings, as_of: datetime) -> Path:
-    """Store, derive and group; the folder is closed again and can be read."""
+def fill(
+    folder: Path,
+    requests: Iterable[Request],
+    settings: MetricsSettings,
+    as_of: datetime,
+    redactor: Redactor | None = None,
+) -> Path:
+    """Store (through a redactor, as a collector would), derive and group; the folder is closed again."""
     store = Store.open(folder)
     try:
         for request in requests:
-            store.append(decode("traces", "json", orjson.dumps(request)).batch)
+            batch = decode("traces", "json", orjson.dumps(request)).batch
+            store.append(redactor.batch(batch) if redactor else batch)
         con = store.derivation()
         deriver = Deriver(con, settings, sources=store.spans_since)
         deriver.migrate()

@@ -15,7 +15,11 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from agent_slo.cli import cli
+from agent_slo.config import Config
+from agent_slo.redaction import redaction_rules
 from collector.reader import open_reader
+from collector.redaction.detectors import PLACEHOLDER
+from collector.redaction.redactor import Redactor as StoreRedactor
 from incidents.bundle import Choice, ExportError, Written, check_folder, export
 from incidents.case import canonical_text, content_hash, schema
 from incidents.redaction import Redactor
@@ -232,6 +236,31 @@ def test_a_draft_names_the_setting_of_the_instrumentation_that_sent_it(tmp_path:
     written = write(data, tmp_path / "out", SETTINGS)
     assert written.excluded
     assert all(content_setting("pydantic-ai") in row["reason"] for row in written.excluded)
+
+
+def stored(tmp_path: Path, policy: str) -> Path:
+    """A folder as a collector with this policy has it."""
+    rules = redaction_rules(Config.model_validate({"collector": {"redaction": policy}}))
+    mail = {"to": "ada@example.com", "amount": 40}
+    story = paid_twice(ask="Pay 40 to ada@example.com.", args=mail)
+    return fill(tmp_path / "data", [story], SETTINGS, at(90000), StoreRedactor(rules, b"k" * 32))
+
+
+def test_what_the_collector_replaced_stays_equal_and_proves_itself(tmp_path: Path) -> None:
+    written = write(stored(tmp_path, "redact"), tmp_path / "out", SETTINGS)
+    assert {group["state"] for group in written.groups} == {"in_review"}
+    for case in cases(tmp_path / "out"):
+        (mail,) = {call["args"]["to"] for call in case["observed"]["calls"]}
+        assert PLACEHOLDER.fullmatch(mail)
+        assert mail in case["task"]["messages"][0]["content"]
+        assert case["privacy"]["counts"] == {"EMAIL": 1}
+
+
+def test_content_that_the_collector_dropped_makes_a_draft_that_names_the_policy(tmp_path: Path) -> None:
+    written = write(stored(tmp_path, "drop-content"), tmp_path / "out", SETTINGS)
+    assert written.groups == []
+    assert written.excluded
+    assert all("collector.redaction" in row["reason"] for row in written.excluded)
 
 
 def test_drafts_are_left_out_with_their_reason_unless_asked_for(tmp_path: Path) -> None:

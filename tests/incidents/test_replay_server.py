@@ -270,9 +270,13 @@ def test_what_cannot_be_run_is_one_clear_line(bundle: Path, data: Path, tmp_path
     newer = tmp_path / "newer.jsonl"
     newer.write_text('{"schema": "agent-slo/eval-case", "schema_version": "9.0.0"}\n')
     agent = ("--agent", shlex.join(plain("careful")))
+    several = tmp_path / "several.jsonl"
+    lines = (bundle / "cases.jsonl").read_text()
+    several.write_text(lines + lines.replace('"split_group":"grp-', '"split_group":"grp-other-'))
     for words, part in (
         ((str(bundle),), "--agent"),
         ((str(bundle), *agent, "--serve", "http"), "--agent"),
+        ((str(several), "--serve", "stdio"), "holds 2 groups"),
         ((str(bundle), "--agent", "no-such-program"), "does not start"),
         ((str(bundle), "--agent", "'open"), "no command line"),
         ((str(bundle), "--agent", ""), "is empty"),
