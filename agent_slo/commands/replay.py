@@ -84,10 +84,10 @@ def _duration(context: click.Context, option: click.Parameter, value: str) -> fl
 )
 @click.option(
     "--time-scale",
-    type=click.FloatRange(min=0.0, min_open=True),
+    type=click.FloatRange(min=0.0),
     default=1.0,
     show_default=True,
-    help="Seconds of the replay for one second the agent waits.",
+    help="Seconds of the replay for one second the agent really waits; 0: only recorded delays and waits count.",
 )
 @click.option(
     "--offer",

@@ -39,6 +39,7 @@ from incidents.replay_server import ReplayServer
 from metrics.openslo import default_objectives
 from tests.incidents.folders import fill
 from tests.incidents.stories import SETTINGS, paid_twice
+from tests.incidents.test_export import HOSTILE
 from tests.metrics.bench import at
 
 Case = dict[str, Any]
@@ -160,6 +161,21 @@ def test_waiting_moves_the_clock_and_nothing_else(group: list[Case]) -> None:
     assert sim.calls == []
 
 
+def test_hostile_names_and_texts_stay_data(group: list[Case]) -> None:
+    name = '=cmd|"{{ 7*7 }}" pay\x00 ../x <b>'
+
+    async def played(client: Client) -> Any:
+        return (await client.list_tools()).tools[0].name, await client.call_tool(name, PAY)
+
+    tool = {**group[2]["tools"][0], "name": name, "description": "\x00 ${x} {{ y }} \u2028"}
+    rules = [{"tool": name, "result": {"said": HOSTILE}}]
+    case = {**group[2], "tools": [tool], "world": {"rules": rules, "on_unmatched": "error"}}
+    listed, answer = inside(ReplayServer(Simulator(case)), played)
+    assert listed == name
+    assert answer.structured_content == {"said": HOSTILE}
+    assert json.loads(answer.content[0].text) == {"said": HOSTILE}
+
+
 def test_a_crash_without_somebody_to_kill_is_told_and_the_next_call_is_a_new_process(
     group: list[Case],
 ) -> None:
@@ -205,6 +221,12 @@ def test_a_process_is_killed_in_the_call_in_which_it_died(group: list[Case], bun
     assert [(row["run"], row["status"]) for row in careless.sim.calls] == [(0, "crash"), (1, "ok")]
     assert not careless.passed
     assert run_command(case, plain("careful"), extras=["wait"]).passed
+
+
+def test_without_a_time_scale_only_recorded_delays_move_the_clock(group: list[Case]) -> None:
+    played = run_command(group[0], plain("careless"), time_scale=0.0)
+    first, second = played.sim.calls
+    assert (first["t"], first["t_end"], second["t"]) == (0.0, 30.0, 30.0)
 
 
 def test_an_agent_that_never_ends_is_killed_and_fails(group: list[Case]) -> None:
