@@ -129,6 +129,16 @@ def test_an_approval_holds_for_the_content_that_was_seen(data: Path, tmp_path: P
     assert listed(data)[case_id]["state"] == view(data)[case_id]["state"] == "approved"
 
 
+def test_deriving_everything_anew_keeps_what_people_said(data: Path) -> None:
+    case_id = ready(data)[0]
+    assert ask(data, "cases", "approve", case_id, "--note", "seen").exit_code == 0
+    before = view(data)[case_id]
+    again = ask(data, "rederive")
+    assert again.exit_code == 0, again.output
+    assert view(data)[case_id] == before
+    assert listed(data)[case_id]["state"] == "approved"
+
+
 def test_ids_hashes_and_revisions_are_the_same_over_folders(data: Path, tmp_path: Path) -> None:
     first, _ = exported(data, tmp_path / "a")
     second, _ = exported(data, tmp_path / "b")
