@@ -12,6 +12,7 @@ import streamlit as st
 
 from collector.reader import ReaderError
 from dashboard.door import ActionRefused, Answers, act, addresses, answers, data_folder
+from dashboard.filters import arrive
 from dashboard.format import UNKNOWN, count, markdown_text, missing, safe_cell, when
 
 FOLLOW_SECONDS = 3
@@ -55,6 +56,7 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
     """
     data = data_folder()
     opened = False
+    arrive()
     try:
         with answers(data) as reader:
             opened = True

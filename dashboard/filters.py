@@ -56,3 +56,23 @@ def scope_filters(reader: Answers) -> Scope:
 def scope_address() -> dict[str, list[str]]:
     """The filters as they stand in the address, for a link to a page that has them too."""
     return {key: st.query_params.get_all(key) for key in _KEYS if key in st.query_params}
+
+
+def go(page: str, *, time_range: str, **controls: str | list[str]) -> None:
+    """Go to another page with the filters as they are here, another time range, and controls it alone has.
+
+    `controls` are written as in the address. The filters travel in the session: Streamlit drops a parameter of the
+    address that a control of the page before was bound to.
+    """
+    here = {key: st.session_state[key] for key in _KEYS if key in st.session_state}
+    st.session_state[_BROUGHT] = {**here, "range": time_range}
+    # Without any, it would refuse to clear those that controls of this page are bound to.
+    st.switch_page(page, query_params=controls)
+
+
+def arrive() -> None:
+    """Give the filters of this page what `go` brought along; before any of them is drawn."""
+    st.session_state.update(st.session_state.pop(_BROUGHT, {}))
+
+
+_BROUGHT = "brought"

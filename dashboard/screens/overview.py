@@ -10,7 +10,7 @@ from dashboard import charts, colours
 from dashboard.cards import cards
 from dashboard.chrome import page, table
 from dashboard.door import Answers
-from dashboard.filters import Scope, scope_address, scope_filters
+from dashboard.filters import Scope, go, scope_address, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     STATE_WORDS,
@@ -61,12 +61,11 @@ def _since_yesterday(reader: Answers, scope: Scope, views: frozenset[str]) -> No
     if row is None:
         return
     st.subheader("Since yesterday", anchor=False)
-    day = {**scope_address(), "range": "24h"}
     figures: list[tuple[str, str, Any, Any, Literal["off", "inverse"], str, dict[str, Any]]] = [
         ("Tasks", count(row["tasks"]), row["tasks_change"], count, "off", "tasks", {}),
         (
             "Failed or lost", count(row["failed"]), row["failed_change"], count, "inverse",
-            "tasks", {"outcome": ["failed", "lost", "dead_letter"]},
+            "tasks", {"outcome": [words(OUTCOME_WORDS, outcome) for outcome in ("failed", "lost", "dead_letter")]},
         ),
         (
             "Unprotected duplicates", count(row["duplicates"]), row["duplicates_change"], count, "inverse",
@@ -85,14 +84,9 @@ def _since_yesterday(reader: Answers, scope: Scope, views: frozenset[str]) -> No
     with st.container(key="facts_yesterday", horizontal=True, gap="medium", border=True):
         for label, value, change, spell, colour, leads_to, narrowed in figures:
             with st.container(width="content", gap=None):
-                st.page_link(
-                    f"screens/{leads_to}.py",
-                    label=label,
-                    query_params={**day, **narrowed},
-                    width="content",
-                    icon=":material/chevron_right:",
-                    icon_position="right",
-                )
+                if st.button(label, key=f"day_{label}", type="tertiary", icon=":material/chevron_right:",
+                             icon_position="right"):  # fmt: skip
+                    go(f"screens/{leads_to}.py", time_range="24h", **narrowed)
                 st.metric(
                     label,
                     markdown_text(value),
@@ -253,8 +247,7 @@ def _outcomes(reader: Answers, scope: Scope) -> None:
     picked = charts.pick(chart, "outcomes")
     if picked is not None:
         outcome, on = picked
-        address = {key: values for key, values in scope_address().items() if key != "range"}
-        st.switch_page("screens/tasks.py", query_params={**address, "outcome": outcome, "day": [on, on]})
+        go("screens/tasks.py", time_range="all", outcome=[words(OUTCOME_WORDS, outcome)], day=[on])
 
 
 def _duplicates(reader: Answers, scope: Scope) -> None:

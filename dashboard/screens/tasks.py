@@ -109,7 +109,7 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
             "Or on (UTC)", value=(), min_value=first, max_value=last, key="day", bind="query-params"
         )
         outcomes = top[2].multiselect(
-            "Outcome", choices["outcomes"] or [], key="outcome", bind="query-params", placeholder="any",
+            "Outcome", list(OUTCOME_WORDS), key="outcome", bind="query-params", placeholder="any",
             format_func=lambda outcome: words(OUTCOME_WORDS, outcome),
         )  # fmt: skip
         text = top[3].text_input(

@@ -7,7 +7,6 @@ SELECT
     list_sort(list(DISTINCT task_type) FILTER (task_type IS NOT NULL)) AS task_types,
     list_sort(list(DISTINCT environment) FILTER (environment IS NOT NULL)) AS environments,
     list_sort(list(DISTINCT app_version) FILTER (app_version IS NOT NULL)) AS versions,
-    list_sort(list(DISTINCT outcome) FILTER (outcome IS NOT NULL)) AS outcomes,
     min(started_at) AS first_started,
     max(started_at) AS last_started
 FROM tasks
