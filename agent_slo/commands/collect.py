@@ -99,7 +99,9 @@ def collector_settings(
     data: Path, config: Config, given: Mapping[str, Any], *, no_grpc: bool = False
 ) -> CollectorSettings:
     """Settings from options (first), the configuration (second) and the collector's defaults."""
-    stated = config.collector.model_dump(exclude={"redaction", "redaction_key_file", "redaction_names", "cors_origins"})
+    stated = config.collector.model_dump(
+        exclude={"redaction", "redaction_key_file", "redaction_names", "cors_origins"}
+    )
     values = {key: value for key, value in stated.items() if value is not None}
     values |= {key: value for key, value in given.items() if value is not None}
     if no_grpc:
