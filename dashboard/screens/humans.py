@@ -37,6 +37,7 @@ KIND_STYLE = {
 }
 # Days over which `escalation_quality` counts.
 WINDOWS = (7, 28, 90)
+LABEL_VIEWS = {"human_labels", "escalation_quality"}
 DECISIONS = ("approved", "edited", "rejected", "answered", "took over", "open")
 
 
@@ -44,6 +45,9 @@ def show(reader: Answers) -> None:
     """Draw the page."""
     scope = scope_filters(reader)
     reader.ahead("humans_totals", "humans_daily", "humans_waits", "humans_by", **scope)
+    if reader.views() >= LABEL_VIEWS:
+        reader.ahead("humans_unlabelled", **scope)
+        reader.ahead("humans_labels", **_label_question(scope))
     totals = reader.row("humans_totals", **scope)
     if totals is None or totals["interventions"] == 0:
         st.info("No human took part in any task of this time, as far as the traces tell.")
@@ -161,28 +165,36 @@ def _breakdown(rows: list[Row]) -> None:
         )  # fmt: skip
 
 
+def _label_question(scope: Scope) -> Row:
+    """The parameters of `humans_labels`: its windows are fixed, so the shortest one that holds the time range."""
+    wide_enough = (window for window in WINDOWS if scope["days"] is not None and scope["days"] <= window)
+    return {
+        "days": next(wide_enough, WINDOWS[-1]),
+        "agents": scope["agents"],
+        "task_types": scope["task_types"],
+    }
+
+
 def _labels(reader: Answers, scope: Scope) -> None:
     """Precision and recall of labelled tasks, and the tasks that wait for a label."""
     st.subheader("Were they needed?", anchor=False)
-    if not reader.views() >= {"human_labels", "escalation_quality"}:
+    if not reader.views() >= LABEL_VIEWS:
         st.caption("Labels are counted after the next pass of the collector.")
         return
-    days = next(
-        (window for window in WINDOWS if scope["days"] is not None and scope["days"] <= window), WINDOWS[-1]
-    )
-    rows = reader.rows("humans_labels", days=days, agents=scope["agents"], task_types=scope["task_types"])
+    asked = _label_question(scope)
+    rows = reader.rows("humans_labels", **asked)
     st.caption(
-        f"Tasks that objectives count and that were decided in the last {days} days; only agent and task type narrow "
-        "this table. Precision: of the labelled tasks that asked, those that needed a human. Recall: of the tasks "
-        "labelled as needing one, those that asked."
+        f"Tasks that objectives count and that were decided in the last {asked['days']} days; only agent and task type "
+        "narrow this table. Precision: of the labelled tasks that asked, those that needed a human. Recall: of the "
+        "tasks labelled as needing one, those that asked."
     )
     if any(row["labelled"] for row in rows):
         _quality(rows)
     else:
         st.caption(
             "Nobody has said of any task whether it needed a human. Label some below, set "
-            "`agent_slo.human.required_level` "
-            "on a span (`none`: nobody was needed), or state rules under `policies: escalations:` in agent-slo.yaml."
+            "`agent_slo.human.required_level` on a span (`none`: nobody was needed), or "
+            "state rules under `policies: escalations:` in agent-slo.yaml."
         )
     _next_label(reader, reader.rows("humans_unlabelled", **scope))
 
