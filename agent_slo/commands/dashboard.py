@@ -38,6 +38,8 @@ def streamlit_command(port: int) -> list[str]:
     """The command that serves the pages; its other settings lie in `dashboard/.streamlit/config.toml`."""
     return [
         sys.executable,
+        # A package of this name in the working directory is not ours.
+        "-P",
         "-m",
         "dashboard",
         "--server.address",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,21 @@ def test_the_command_hands_the_named_file_to_the_pages(
 def test_without_a_named_file_none_is_handed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(FILE_VARIABLE, raising=False)
     assert FILE_VARIABLE not in command.dashboard_environment(tmp_path)
+
+
+def test_a_package_of_the_working_directory_is_not_taken_for_ours(tmp_path: Path) -> None:
+    (tmp_path / "dashboard").mkdir()
+    (tmp_path / "dashboard" / "__init__.py").write_text("raise SystemExit('not ours')\n", encoding="utf-8")
+    started = command.streamlit_command(8777)
+    ours = subprocess.run(
+        [*started[: started.index("dashboard") + 1], "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ours.returncode == 0, ours.stderr
+    assert "streamlit run" in ours.stdout
 
 
 def test_a_faulty_named_file_is_told_by_the_command(run: Run, tmp_path: Path) -> None:
