@@ -119,6 +119,8 @@ class Deriver:
         """
         con = self._con
         con.execute(pass_sql("state"))
+        if "trace_id" in self._con.table("core._join_keys").columns:
+            con.execute(pass_sql("numbers"))
         con.execute(pass_sql("labels"))
         self._tell_logs()
         known = dict(con.execute("SELECT name, signature FROM core._layout").fetchall())
@@ -545,8 +547,12 @@ class Deriver:
             for model in models():
                 if model.kept == "core":
                     if known:
+                        bounded = " AND event_time >= getvariable('first_event')" * (
+                            model.name == "sli_events"
+                        )
                         con.execute(
-                            f"DELETE FROM core.{model.name} WHERE task_id IN (SELECT task_id FROM old_tasks)"
+                            f"DELETE FROM core.{model.name} "
+                            f"WHERE task_id IN (SELECT task_id FROM old_tasks){bounded}"
                         )
                     con.execute(f"INSERT INTO core.{model.name} BY NAME SELECT * FROM {model.name}")
             con.execute(pass_sql("hours"))

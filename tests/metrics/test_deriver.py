@@ -210,3 +210,22 @@ def test_a_parent_in_another_process_is_no_crash(tmp_path: Path) -> None:
     with bench(tmp_path / "said") as one:
         one.send([request([{**called, "flags": 0x300}, chat("a", 0, "root", "hello")])]).derive(at(100_000))
         assert one_task(one)["outcome"] == "completed"
+
+
+def test_a_folder_made_before_traces_had_numbers_goes_on(tmp_path: Path) -> None:
+    with bench(tmp_path) as one:
+        one.send([request([agent("a", 0, 2), chat("a", 0, "root", "hello")])]).derive(at(100))
+        for table, columns in (("_join_keys", "key"), ("_trace_tasks", "trace_id, task_id")):
+            one.con.execute(f"CREATE TABLE core.made AS SELECT {columns} FROM core.{table}")
+            one.con.execute(f"DROP TABLE core.{table}")
+            one.con.execute(f"ALTER TABLE core.made RENAME TO {table}")
+        one.con.execute("ALTER TABLE core._join_keys ADD COLUMN trace_id VARCHAR")
+        one.con.execute(
+            "UPDATE core._join_keys SET trace_id = (SELECT any_value(trace_id) FROM core._trace_tasks)"
+        )
+        one.deriver.migrate()
+        (known,) = one.rows("SELECT * FROM core._trace_tasks")
+        assert known["trace"] == one.rows("SELECT DISTINCT trace FROM core._join_keys")[0]["trace"]
+        one.send([request([chat("a", 1, "root", "again")])]).derive(at(200))
+        assert one.rows("SELECT count(*) AS n FROM core._trace_tasks") == [{"n": 1}]
+        assert one_task(one)["model_calls"] == 2

@@ -5,28 +5,30 @@ CREATE OR REPLACE TEMP TABLE touched_keys AS
 SELECT DISTINCT md5_number_lower(key) AS key, trace_id FROM join_keys;
 CREATE OR REPLACE TEMP TABLE touched AS
 WITH first AS (
-  SELECT trace_id FROM new_traces UNION SELECT trace_id FROM due_traces
+  SELECT trace_id, md5_number_lower(trace_id) AS trace FROM (SELECT trace_id FROM new_traces UNION SELECT trace_id FROM due_traces)
 ),
 keys AS (
   SELECT key FROM touched_keys
   UNION
-  SELECT k.key FROM core._join_keys k SEMI JOIN first f ON f.trace_id = k.trace_id
+  SELECT k.key FROM core._join_keys k SEMI JOIN first f ON f.trace = k.trace
 ),
 near AS (
-  SELECT trace_id FROM first
+  SELECT trace FROM first
   UNION
-  SELECT k.trace_id FROM core._join_keys k SEMI JOIN keys y ON y.key = k.key
+  SELECT k.trace FROM core._join_keys k SEMI JOIN keys y ON y.key = k.key
 ),
 their_tasks AS (
-  SELECT DISTINCT t.task_id FROM core._trace_tasks t SEMI JOIN near n ON n.trace_id = t.trace_id
+  SELECT DISTINCT t.task FROM core._trace_tasks t SEMI JOIN near n ON n.trace = t.trace
 )
-SELECT trace_id FROM near
+SELECT trace_id FROM first
 UNION
-SELECT t.trace_id FROM core._trace_tasks t SEMI JOIN their_tasks o ON o.task_id = t.task_id;
+SELECT t.trace_id FROM core._trace_tasks t SEMI JOIN near n ON n.trace = t.trace
+UNION
+SELECT t.trace_id FROM core._trace_tasks t SEMI JOIN their_tasks o ON o.task = t.task;
 CREATE OR REPLACE TEMP TABLE old_traces AS
 SELECT t.* FROM core._traces t SEMI JOIN touched u ON u.trace_id = t.trace_id;
 CREATE OR REPLACE TEMP TABLE old_tasks AS
-SELECT DISTINCT t.task_id FROM core._trace_tasks t SEMI JOIN touched u ON u.trace_id = t.trace_id;
+SELECT DISTINCT t.task_id FROM core._trace_tasks t SEMI JOIN (SELECT md5_number_lower(trace_id) AS trace FROM touched) u ON u.trace = t.trace;
 -- steps of touched traces without new spans are taken as they were kept
 CREATE OR REPLACE TEMP TABLE kept_traces AS
 SELECT o.* FROM old_traces o ANTI JOIN new_traces n ON n.trace_id = o.trace_id;
