@@ -35,6 +35,8 @@ STATUS_SECONDS = 60.0
 BUSY_STATUS_SECONDS = 10.0
 """How often the status is brought up to date while a backlog is worked off."""
 MOST_BACKOFF_SECONDS = 60.0
+RECEIVING_RATE = 4_000.0
+"""Rows a second from which on receiving goes first: senders wait for it, the derivation can catch up later."""
 
 
 def now() -> datetime:
@@ -109,6 +111,7 @@ class Derivation:
                 delivery.wake()
                 evaluated, changed = began, False
             if behind:
+                stop.wait(_rest(store.last_seq - seen, report.seconds))
                 continue
             self._retention.run(store, deriver, now())
             if stopping:
@@ -116,6 +119,11 @@ class Derivation:
             stop.wait(max(0.0, PASS_SECONDS - (time.monotonic() - began)))
             if not stop.is_set():
                 store.wait_for_spans(seen, PASS_SECONDS)
+
+
+def _rest(arrived: int, seconds: float) -> float:
+    """How long to leave the processors to the receivers after a pass in which so many rows arrived; seconds."""
+    return seconds if arrived > RECEIVING_RATE * seconds else 0.0
 
 
 class _Prices:

@@ -46,3 +46,10 @@ def test_tables_made_anew_are_not_judged_before_they_are_full(
     finally:
         store.close()
     assert seen == [3]
+
+
+def test_receiving_goes_first_while_senders_press() -> None:
+    pressed, calm = derivation.RECEIVING_RATE * 2 + 1, derivation.RECEIVING_RATE * 2
+    assert derivation._rest(int(pressed), 2.0) == 2.0
+    assert derivation._rest(int(calm), 2.0) == 0.0
+    assert derivation._rest(0, 0.0) == 0.0
