@@ -306,7 +306,7 @@ def act(
         try:
             con = store.derivation()
             try:
-                return perform(con, actions, name, arguments, by=_user())
+                return perform(con, actions, name, arguments, by=account())
             except ValueError as error:
                 raise CommandError(str(error)) from error
             finally:
@@ -317,7 +317,7 @@ def act(
     try:
         answer = httpx.post(
             f"{door.address}/actions",
-            json={"action": name, "arguments": plain(dict(arguments)), "by": _user()},
+            json={"action": name, "arguments": plain(dict(arguments)), "by": account()},
             headers={"authorization": f"Bearer {token}"},
             timeout=60.0,
             trust_env=False,
@@ -330,7 +330,7 @@ def act(
     return found
 
 
-def _user() -> str | None:
+def account() -> str | None:
     """The account that runs this command, for the log."""
     try:
         return getpass.getuser()[:200] or None

@@ -6,8 +6,6 @@ weeks. What a person decided is a log of its own that no derivation touches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Literal, get_args
 
@@ -15,6 +13,7 @@ import duckdb
 
 from incidents import reviews
 from incidents.queries import query_text
+from metrics.transaction import transaction
 
 State = Literal["open", "acknowledged", "resolved", "ignored"]
 Review = Literal["real", "false_alarm"]
@@ -42,7 +41,7 @@ def refresh(con: duckdb.DuckDBPyConnection) -> bool:
     changed = False
     for name in _KEPT:
         con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS\n{query_text(name)}")
-    with _transaction(con):
+    with transaction(con):
         for name in _KEPT:
             if _columns(con, f"core.{name}") != _columns(con, f"temp.{name}"):
                 con.execute(f"DROP TABLE IF EXISTS core.{name}")
@@ -97,14 +96,3 @@ def _differ(con: duckdb.DuckDBPyConnection, name: str) -> bool:
         """
     ).fetchall()
     return bool(found[0][0])
-
-
-@contextmanager
-def _transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    con.execute("BEGIN")
-    try:
-        yield
-    except BaseException:
-        con.execute("ROLLBACK")
-        raise
-    con.execute("COMMIT")

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
@@ -24,6 +23,7 @@ from metrics.conventions.logs import compile_logs
 from metrics.conventions.logs import shipped as log_families
 from metrics.manifest import Model, filled, log_sql, models, pass_sql, views
 from metrics.settings import MetricsSettings
+from metrics.transaction import transaction
 
 log = logging.getLogger("agent_slo.metrics")
 
@@ -196,11 +196,11 @@ class Deriver:
         con = self._con
         # What retention froze cannot be derived again: its spans are gone.
         decided = "task_id IN (SELECT task_id FROM core.tasks WHERE frozen)"
-        with _transaction(con):
+        with transaction(con):
             for model in models():
                 if model.kept == "work":
                     con.execute(f"DELETE FROM work.{model.name} WHERE NOT coalesce({decided}, false)")
-        with _transaction(con):
+        with transaction(con):
             kept = [model.name for model in models() if model.kept == "core" and model.name != "tasks"]
             for name in (*kept, "task_aliases", "tasks"):
                 con.execute(f"DELETE FROM core.{name} WHERE NOT coalesce({decided}, false)")
@@ -231,9 +231,9 @@ class Deriver:
         con = self._con
         con.execute(f"SET VARIABLE gone_seq = {int(gone_seq)}")
         con.execute(pass_sql("freeze"))
-        with _transaction(con):
+        with transaction(con):
             con.execute(pass_sql("keep_frozen"))
-        with _transaction(con):
+        with transaction(con):
             for model in models():
                 if model.kept == "work":
                     con.execute(
@@ -249,7 +249,7 @@ class Deriver:
             "WHERE frozen AND coalesce(ended_at, started_at) < ?",
             [before],
         )
-        with _transaction(con):
+        with transaction(con):
             for name in (
                 *(model.name for model in models() if model.kept == "core"),
                 "task_aliases",
@@ -530,7 +530,7 @@ class Deriver:
             con.execute(pass_sql("mark_stale"))
         con.execute(pass_sql("peers"))
         con.execute(pass_sql("bounds"))
-        with _transaction(con):
+        with transaction(con):
             for model in models():
                 if model.kept == "work":
                     # also what a pass that died before core had already put here
@@ -540,7 +540,7 @@ class Deriver:
                         "AND trace_id IN (SELECT trace_id FROM touched)"
                     )
                     con.execute(f"INSERT INTO work.{model.name} BY NAME SELECT * FROM {model.name}")
-        with _transaction(con):
+        with transaction(con):
             con.execute(pass_sql("old_events"))
             if not self._rebuilding:
                 con.execute(pass_sql("revisions"))
@@ -559,17 +559,6 @@ class Deriver:
             con.execute(pass_sql("keep_index"))
             con.execute(pass_sql("keep_baselines"))
             self._mark(moment, upto)
-
-
-@contextmanager
-def _transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    con.execute("BEGIN")
-    try:
-        yield
-    except BaseException:
-        con.execute("ROLLBACK")
-        raise
-    con.execute("COMMIT")
 
 
 def _naive(moment: datetime | None) -> datetime:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.metadata import version as installed
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from agent_slo.actions import act
+from agent_slo.actions import account, act
 from agent_slo.case_actions import case_actions
 from agent_slo.commands.export import keep
 from agent_slo.commands.incidents import require_grouped
@@ -160,7 +159,7 @@ def _say(
             place.data,
             case_actions(),
             "cases.say",
-            {"case_id": one, "state": state, "case_set": case_set, "note": note, "by": by or _account()},
+            {"case_id": one, "state": state, "case_set": case_set, "note": note, "by": by or account()},
         )
         for one in wanted
     ]
@@ -229,10 +228,3 @@ def retire(place: Place, ids: Sequence[str], note: str | None, by: str | None, f
 def reopen(place: Place, ids: Sequence[str], note: str | None, by: str | None, form: str) -> None:
     """Take back what was said: the cases are to be looked at again."""
     _say(place, ids, "in_review", note, by, None, form)
-
-
-def _account() -> str | None:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name, as in some containers
-        return None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
-
 import click
 
-from agent_slo.actions import act
+from agent_slo.actions import account, act
 from agent_slo.door import live_door
 from agent_slo.label_actions import label_actions
 from agent_slo.options import Place, common
@@ -33,7 +31,7 @@ def label(
     the view human_labels at once, and in the objectives after the collector's next pass (`agent-slo rederive`
     without a collector).
     """
-    said = {"needed": needed, "note": note, "by": by or _account()}
+    said = {"needed": needed, "note": note, "by": by or account()}
     answers = [act(place.data, label_actions(), "tasks.label", {"task_id": t, **said}) for t in task_ids]
     if form == "json":
         print_json(answers)
@@ -44,10 +42,3 @@ def label(
         say(f"{answer['task_id']} {_WORDS[answer['needed']]} ({asked}){frozen}")
     if live_door(place.data) is None:
         say("objectives count it after `agent-slo rederive` or once a collector runs")
-
-
-def _account() -> str | None:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name, as in some containers
-        return None
