@@ -23,7 +23,7 @@ from agent_slo.reading import has_view, reading, require_derived
 from collector.reader import Reader, open_reader
 from collector.serve import program_version
 from collector.store import Store
-from dashboard.format import count
+from dashboard.format import count, counted
 from metrics.gate.baseline import Baseline, Before, read_baseline
 from metrics.gate.judge import (
     Case,
@@ -61,7 +61,7 @@ ORDER BY f.kind, f.task_id, f.finding_id
     type=click.Choice(get_args(FailOn)),
     default=("missed",),
     show_default=True,
-    help="What an objective fails on (repeatable).",
+    help="Mildest state an objective fails on; worse ones fail too (at_risk, firing, missed; repeatable).",
 )
 @click.option(
     "--min-events",
@@ -113,8 +113,8 @@ def check(
 ) -> None:
     """Fail when an objective is missed or a forbidden finding exists.
 
-    Checks TRACES (OTLP files, folders or - for stdin) decided a day after their last span, or without any the
-    data folder as it is. Exit code 1 when the gate fails.
+    Checks TRACES (OTLP files, folders or - for stdin) decided 25 hours after their last span, or without any
+    the data folder as it is. Exit code 1 when the gate fails.
     """
     forbidden = _forbidden(forbid)
     rules = Rules(frozenset(fail_on), min_events, require_data, forbidden)
@@ -266,4 +266,4 @@ def _tell(cases: Sequence[Case], tasks: int) -> None:
                 line(f"        task {task}")
     tally = {r: sum(c.result == r for c in cases) for r in ("passed", "failed", "known", "skipped")}
     words = ", ".join(f"{n} {r}" for r, n in tally.items() if n)
-    say(f"{count(tasks)} tasks: {words}")
+    say(f"{counted(len(cases), 'check')} over {counted(tasks, 'task')}: {words}")

@@ -15,6 +15,9 @@ Result = Literal["passed", "failed", "known", "skipped"]
 FailOn = Literal["missed", "at_risk", "firing"]
 Row = Mapping[str, Any]
 
+FROM_WORST: tuple[FailOn, ...] = ("missed", "firing", "at_risk")
+"""Each implies those after it: a missed objective is also one that an alert would tell of, and at risk."""
+
 WORSE_P = 0.05
 """Chance under "nothing changed" below which a lower share of good events counts as worse."""
 
@@ -46,6 +49,7 @@ class Rules:
     """What makes the gate fail."""
 
     fail_on: frozenset[FailOn] = frozenset(("missed",))
+    """States an objective fails on, and on those worse than the mildest of them."""
     min_events: int | None = None
     """Events below which an objective is not judged; None: what its state says."""
     require_data: bool = False
@@ -67,7 +71,7 @@ def worse(good: int, n: int, good_before: int, n_before: int) -> float | None:
 
 
 def _state(row: Row, rules: Rules) -> str:
-    """`missed`, `at_risk`, `firing`, `met`, or why it cannot be judged."""
+    """The worst of `FROM_WORST` that holds, `met`, or why it cannot be judged."""
     state, n, remaining = row["state"], row["n"], row["remaining"]
     if state == "invalid":
         return "invalid"
@@ -82,7 +86,15 @@ def _state(row: Row, rules: Rules) -> str:
         return "missed"
     if row["firing"] not in (None, "[]"):
         return "firing"
-    return "at_risk" if state == "at_risk" else "met"
+    # `exhausted` without being missed: the budget is spent to the last event.
+    return "at_risk" if state in ("at_risk", "exhausted") else "met"
+
+
+def _fails(state: str, rules: Rules) -> bool:
+    """Whether the rules name this state or a milder one."""
+    return state in FROM_WORST and any(
+        mild in rules.fail_on for mild in FROM_WORST[FROM_WORST.index(state) :]
+    )
 
 
 def judge_objective(row: Row, rules: Rules, before: Baseline | None) -> Case:
@@ -104,12 +116,12 @@ def judge_objective(row: Row, rules: Rules, before: Baseline | None) -> Case:
     else:
         fell = worse(row["good"], row["n"], old.good, old.n) if old else None
         is_worse = fell is not None and fell < WORSE_P
-        if state in rules.fail_on:
+        if _fails(state, rules):
             heads = {"missed": "the objective is missed", "at_risk": "at risk", "firing": "an alert fires"}
             known = old is not None and old.failed and not is_worse
             result, why = ("known" if known else "failed"), f"{heads[state]}: {said}"
             if known:
-                why += "; it was missed before and is no worse"
+                why += "; it failed before and is no worse"
         elif is_worse:
             assert old is not None
             result = "failed"

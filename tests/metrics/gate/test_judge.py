@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from xml.etree.ElementTree import fromstring
 
 import jsonschema
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.gate.baseline import Baseline, BaselineError, Before, read_baseline
-from metrics.gate.judge import Case, Rules, finding_key, judge_findings, judge_objective, shape, worse
+from metrics.gate.judge import Case, FailOn, Rules, finding_key, judge_findings, judge_objective, shape, worse
 from metrics.gate.reports import junit, sarif
 
 
@@ -62,6 +62,32 @@ def finding(**changes: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_an_objective(changes: dict[str, Any], rules: Rules, result: str) -> None:
     assert judge_objective(row(**changes), rules, None).result == result
+
+
+FIRING: dict[str, Any] = {"state": "ok", "firing": '[{"severity": "page"}]'}
+SPENT: dict[str, Any] = {"remaining": 0.0, "state": "exhausted", "good": 90, "sli": 0.9}
+FLOOR_MISSED: dict[str, Any] = {"is_floor": True, "state": "exhausted", "remaining": -0.1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "fails_on"),
+    [
+        (MISSED, {"missed", "firing", "at_risk"}),
+        (MISSED | FIRING | {"state": "exhausted"}, {"missed", "firing", "at_risk"}),
+        (FLOOR_MISSED, {"missed", "firing", "at_risk"}),
+        (FIRING, {"firing", "at_risk"}),
+        (SPENT, {"at_risk"}),
+        ({"state": "at_risk"}, {"at_risk"}),
+        ({}, set()),
+    ],
+)
+def test_a_worse_state_fails_where_a_milder_one_does(changes: dict[str, Any], fails_on: set[FailOn]) -> None:
+    for word in get_args(FailOn):
+        case = judge_objective(row(**changes), Rules(fail_on=frozenset((word,))), None)
+        assert case.failed == (word in fails_on), word
+    assert judge_objective(row(**MISSED), Rules(fail_on=frozenset(("at_risk",))), None).why.startswith(
+        "the objective is missed"
+    )
 
 
 def before(good: int, n: int, failed: bool) -> Baseline:
