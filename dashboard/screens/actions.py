@@ -26,6 +26,7 @@ Row = dict[str, Any]
 
 ADVICE = {
     "key_not_honoured": "the tool takes the key and acts twice all the same: mend the tool",
+    "keys_differ": "keys differ between tries: keep one key for all tries of an action",
     "needs_key_now": "send an idempotency key: it has acted twice",
     "needs_key": "send an idempotency key before it acts twice",
     "key_missing_sometimes": "send the key on every call",

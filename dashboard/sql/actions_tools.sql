@@ -2,14 +2,30 @@
 -- inputs: scope, attempts
 -- parameters: those of scope
 WITH scope AS NOT MATERIALIZED ({scope}),
+-- A repeat that carried a key, and whose action was tried under another key as well: no receiver can tell these two.
+key_changed AS (
+    SELECT a.action_id
+    FROM attempts a
+    SEMI JOIN (
+        SELECT action_id
+        FROM attempts
+        WHERE duplicate = 'unprotected' AND idempotency_key IS NOT NULL
+            AND rule IN ('duplicate.same_arguments', 'duplicate.same_but_for_prose')
+    ) r USING (action_id)
+    WHERE a.disposition = 'executed'
+    GROUP BY a.action_id
+    HAVING min(a.idempotency_key) <> max(a.idempotency_key)
+),
 -- Counted by what a row says, so that a million attempts are looked at once and a few dozen rows many times.
 alike AS (
     SELECT
-        a.tool, a.effect_class, a.class_source, a.duplicate, a.effect, a.compensated, a.suspected, a.outcome,
+        a.tool, a.effect_class, a.class_source, a.duplicate, a.effect, a.compensated, a.suspected, a.outcome, a.rule,
         a.idempotency_key IS NOT NULL AS keyed,
+        k.action_id IS NOT NULL AS key_changed,
         count(*) AS n
     FROM attempts a
     SEMI JOIN scope s USING (task_id)
+    LEFT JOIN key_changed k ON k.action_id = a.action_id
     WHERE a.action_id IS NOT NULL
     GROUP BY ALL
 ),
@@ -30,7 +46,8 @@ tools AS (
         coalesce(sum(n) FILTER (duplicate = 'no_op'), 0)::BIGINT AS no_op,
         coalesce(sum(n) FILTER (suspected), 0)::BIGINT AS suspected,
         coalesce(sum(n) FILTER (outcome = 'unknown'), 0)::BIGINT AS uncertain,
-        coalesce(sum(n) FILTER (duplicate = 'unprotected' AND keyed), 0)::BIGINT AS key_not_honoured
+        coalesce(sum(n) FILTER (rule = 'duplicate.key_not_honoured'), 0)::BIGINT AS key_not_honoured,
+        coalesce(sum(n) FILTER (key_changed AND duplicate = 'unprotected' AND keyed), 0)::BIGINT AS keys_differ
     FROM alike
     GROUP BY GROUPING SETS ((tool), ())
 )
@@ -38,6 +55,7 @@ SELECT
     *,
     CASE
         WHEN key_not_honoured > 0 THEN 'key_not_honoured'
+        WHEN keys_differ > 0 THEN 'keys_differ'
         WHEN effect_class = 'write' AND with_key = 0 AND unprotected > 0 THEN 'needs_key_now'
         WHEN effect_class = 'write' AND with_key = 0 THEN 'needs_key'
         WHEN effect_class = 'write' AND with_key < executed THEN 'key_missing_sometimes'

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import agent_slo
 import dashboard
 from collector.reader import open_reader
 from dashboard.queries import query_text
+from dashboard.screens.actions import ADVICE
 
 SQL = Path(dashboard.__file__).parent / "sql"
 NAMES = sorted(path.stem for path in SQL.glob("*.sql"))
@@ -96,3 +98,59 @@ def test_each_file_runs_with_the_parameters_it_names(name: str, samples: Path) -
         parameters |= {"since": "2026-11-20 00:00:00", "until": "2026-11-27 00:00:00"}
     with open_reader(samples) as reader:
         assert reader.sql(text, parameters or None).num_columns > 0
+
+
+def advice(attempts: list[tuple[str, str, str | None, str | None, str | None]]) -> dict[str, str]:
+    """What `actions_tools` advises for each tool; attempts are (action, tool, key, duplicate, rule)."""
+    con = duckdb.connect(":memory:")
+    con.execute("CREATE TABLE pipeline AS SELECT TIMESTAMP '2026-11-28' AS as_of")
+    con.execute(
+        "CREATE TABLE tasks AS SELECT 't' AS task_id, TIMESTAMP '2026-11-27' AS started_at, 'a' AS agent, "
+        "'s' AS service, 'x' AS task_type, 'prod' AS environment, '1' AS app_version"
+    )
+    con.execute(
+        "CREATE TABLE attempts (action_id VARCHAR, tool VARCHAR, idempotency_key VARCHAR, duplicate VARCHAR, "
+        "rule VARCHAR, task_id VARCHAR DEFAULT 't', effect_class VARCHAR DEFAULT 'write', "
+        "class_source VARCHAR DEFAULT 'configured', effect VARCHAR DEFAULT 'proven', "
+        "compensated BOOLEAN DEFAULT false, suspected BOOLEAN DEFAULT false, outcome VARCHAR DEFAULT 'ok', disposition VARCHAR DEFAULT 'executed')"
+    )
+    con.executemany(
+        "INSERT INTO attempts (action_id, tool, idempotency_key, duplicate, rule) VALUES (?, ?, ?, ?, ?)",
+        attempts,
+    )
+    text = query_text("actions_tools")
+    names = dict.fromkeys(("days", "services", "agents", "task_types", "environments", "versions"))
+    found = con.execute(text, names)
+    columns = [column[0] for column in found.description or ()]
+    rows = [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+    con.close()
+    assert set(ADVICE) >= {row["advice"] for row in rows}
+    assert rows[0]["whole"]
+    return {row["tool"]: row["advice"] for row in rows[1:]}
+
+
+def test_only_a_receiver_that_broke_its_key_is_to_be_mended() -> None:
+    same, again = "duplicate.same_arguments", "unprotected"
+    assert advice(
+        [
+            ("1", "broken", "k", None, None),
+            ("1", "broken", "k", again, "duplicate.key_not_honoured"),
+            ("2", "new_keys", "k1", None, None),
+            ("2", "new_keys", "k2", again, same),
+            ("3", "key_came_late", None, None, None),
+            ("3", "key_came_late", "k", again, same),
+            ("4", "forgotten", "k", None, None),
+            ("4", "forgotten", "k", again, "duplicate.key_expired"),
+            ("5", "no_key", None, None, None),
+            ("5", "no_key", None, again, same),
+            ("6", "well", "k1", None, None),
+            ("7", "well", "k2", None, None),
+        ]
+    ) == {
+        "broken": "key_not_honoured",
+        "new_keys": "keys_differ",
+        "key_came_late": "key_missing_sometimes",
+        "forgotten": "repeats",
+        "no_key": "needs_key_now",
+        "well": "nothing",
+    }
