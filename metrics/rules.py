@@ -106,6 +106,7 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         ("names_interrupt(error)", _says("error", known["pauses"]["errors"])),
         ("says_pause(said)", _says("said", known["pauses"]["results"])),
         ("says_denied(said)", _says("said", known["denials"])),
+        ("says_failed(said)", _says("said", known["admissions"])),
         ("says_step_limit(said)", _says("said", known["step_limits"])),
         ("says_refused(said)", _says("said", settings.results.refused, options="")),
         ("says_not_done(said)", _says("said", known["not_done"]["refused"])),

@@ -15,7 +15,7 @@ ended AS (
     t.evaluated,
     l.root_ended AND NOT l.root_error AS clean_root,
     l.run_id, l.root_span_id, l.last_model_span_id, l.last_model_finish, l.last_model_error, l.last_model_empty, l.last_model_output,
-    l.agent_error_span_id
+    l.agent_error_span_id, l.root_output
   FROM tasks t
   JOIN last_run l USING (task_id)
   WHERE t.outcome NOT IN ('running', 'waiting_human', 'lost')
@@ -67,6 +67,8 @@ vanished AS (
   FROM ended e
   JOIN loose o USING (task_id)
   WHERE NOT e.claims AND e.clean_root AND coalesce(e.claimed, '') <> 'failure' AND e.outcome IN ('unknown', 'completed')
+    -- an answer that admits it has not let it vanish
+    AND NOT says_failed(coalesce(e.last_model_output, e.root_output))
     AND NOT EXISTS (
       SELECT 1 FROM executions x
       WHERE x.task_id = e.task_id AND x.effect_class = 'escalate' AND x.disposition = 'executed' AND x.start_ns > o.last_ns)

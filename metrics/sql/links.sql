@@ -4,7 +4,7 @@
 -- evidence of continuation. A conversation alone is no evidence: it can hold many tasks.
 WITH r AS (
   SELECT run_id, start_ns, last_ns, service, agent, conversation_id, invocation_id, task_id_stated, input_id, input_key, trigger,
-    verdict, root_ended, open_calls, executed_ids, executed_calls, history, approvals, user_texts, trace_id, resumes_root
+    verdict, root_ended, open_calls, executed_ids, executed_calls, history, approvals, user_texts, user_id, trace_id, resumes_root
   FROM run_verdicts
 ),
 ordered AS (
@@ -139,6 +139,6 @@ WHERE a.start_ns <= b.start_ns
   -- what the sender states outranks what we infer
   AND NOT coalesce(a.task_id_stated <> b.task_id_stated, false)
   AND (l.rule IN ('join.stated_task_id', 'join.invocation_id', 'join.resumed_in_trace') OR NOT coalesce(a.conversation_id <> b.conversation_id, false))
-  AND (l.rule <> 'join.same_input_after_crash' OR NOT coalesce(a.agent <> b.agent, false))
+  AND (l.rule <> 'join.same_input_after_crash' OR NOT coalesce(a.agent <> b.agent, false) AND NOT coalesce(a.user_id <> b.user_id, false))
   -- the same input id is the evidence of a redelivery; two different ones are evidence of two requests
   AND (l.rule NOT IN ('join.same_input_after_open_run', 'join.same_input_after_crash') OR NOT coalesce(a.input_id <> b.input_id, false))

@@ -84,7 +84,8 @@ told AS (
         u.output_messages, u.output, u.tool_calls,
         CASE WHEN contains(u.attributes, '.message.') OR contains(u.attributes, 'gen_ai.prompt.') OR contains(u.attributes, 'gen_ai.completion.') THEN u.attributes END,
         CASE WHEN u.input_messages IS NULL AND u.output_messages IS NULL AND contains(u.events, 'gen_ai.') THEN u.events END)
-    END AS said
+    END AS said,
+    u.output_messages IS NOT NULL AS answer_captured
   FROM ordered o
   JOIN understood u USING (trace_id, span_id)
 ),
@@ -92,11 +93,13 @@ finished AS (
   SELECT *, regexp_extract(coalesce(finish_stated, said.finish), '[A-Za-z_-]+') AS finish_word FROM told
 )
 SELECT
-  * EXCLUDE (said, finish_stated, finish_word),
+  * EXCLUDE (said, finish_stated, finish_word, answer_captured),
   nullif(finish_word, '') AS finish_reason,
   (SELECT c.class FROM finish_classes c WHERE c.word = lower(finish_word)) AS finish_class,
   said.user_text AS user_text,
   said.output_text AS output_text,
+  -- its answer was captured, and holds no word and no call
+  answer_captured AND said.output_text IS NULL AND len(said.requested) = 0 AND len(said.deferred) = 0 AS said_nothing,
   coalesce(said.requested, []) AS requested,
   coalesce(said.deferred, []) AS deferred,
   coalesce(said.answered, []) AS answered,

@@ -103,6 +103,7 @@ whole AS (
     ) AS agent,
     min(conversation_id) AS conversation_id,
     min(invocation_id) AS invocation_id,
+    min(user_id) AS user_id,
     min(task_id_stated) AS task_id_stated,
     arg_min(task_type_stated, (start_ns, span_id)) FILTER (WHERE task_type_stated IS NOT NULL) AS task_type_stated,
     min(input_id) AS input_id,
@@ -143,6 +144,7 @@ SELECT
   m.finish_class AS last_model_finish,
   m.output_text AS last_model_output,
   coalesce(m.output_tokens, 0) AS last_model_output_tokens,
+  coalesce(m.said_nothing, false) AS last_model_said_nothing,
   m.span_id IS NOT NULL AND m.status <> 'error' AND m.output_text IS NULL AND len(m.requested) = 0 AND m.finish_reason IS NULL
     AND m.input_tokens IS NULL AND m.output_tokens IS NULL AS last_model_empty,
   coalesce(p.calls, []) AS pending,

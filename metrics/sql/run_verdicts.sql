@@ -9,7 +9,7 @@ WITH judged AS (
     -- a stated result of the root, else the last model's answer; with content capture off, tokens and a stop-class finish
     coalesce(root_output IS NOT NULL
       OR (last_model_output IS NOT NULL AND coalesce(last_model_finish, 'stop') = 'stop' AND len(pending) = 0 AND coalesce(last_tool_ns, 0) < last_model_ns)
-      OR (last_model_output_tokens > 0 AND last_model_finish = 'stop')
+      OR (last_model_output_tokens > 0 AND last_model_finish = 'stop' AND NOT last_model_said_nothing)
       OR (last_model_span_id IS NULL AND root_output_tokens > 0 AND root_finish = 'stop'), false) AS answered,
     CASE
       WHEN only_accepted THEN

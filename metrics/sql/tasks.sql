@@ -26,6 +26,11 @@ whole AS (
     arg_max(evaluation, position) FILTER (WHERE evaluation IS NOT NULL) AS evaluation,
     arg_min(task_type_stated, position) FILTER (WHERE task_type_stated IS NOT NULL) AS task_type_stated,
     arg_max(app_version, position) FILTER (WHERE app_version IS NOT NULL) AS app_version,
+    -- of the first run that knows: a run that lost its root lost its agent's name with it
+    arg_min(agent, position) FILTER (WHERE agent IS NOT NULL) AS agent,
+    arg_min(service, position) FILTER (WHERE service IS NOT NULL) AS service,
+    arg_min(environment, position) FILTER (WHERE environment IS NOT NULL) AS environment,
+    arg_min(rule_type, position) FILTER (WHERE rule_type IS NOT NULL) AS rule_type,
     sum(model_calls)::BIGINT AS model_calls,
     -- a run that lost its root turns from running to crashed by the clock alone, whatever the task's outcome
     min(quiet_at) FILTER (WHERE quiet_at > getvariable('as_of')) AS next_quiet_at,
@@ -61,7 +66,7 @@ attempted AS (
 ),
 -- a side effect whose last try was refused or is unknown, and no later call of that tool that went well
 loose_ends AS (
-  SELECT a.task_id, min(a.evidence[-1]) AS span_id, count(*) AS n
+  SELECT a.task_id, min(a.evidence[-1]) AS span_id, count(*) AS n, bool_or(a.last_outcome <> 'refused') AS perhaps_done
   FROM actions a
   WHERE a.last_outcome <> 'ok' AND NOT EXISTS (
     SELECT 1 FROM attempts t
@@ -126,7 +131,7 @@ timed AS (
   SELECT
     w.*, l.run_id AS last_run_id, l.verdict, l.root_ended, l.rule AS run_rule, l.evidence AS run_evidence, l.answered, l.ended_at AS run_ended_at,
     l.last_seen_at, l.human_deadline_s, l.agent AS last_agent,
-    f.agent, f.service, f.environment, f.rule_type, f.gate_is_intervention,
+    f.gate_is_intervention,
     e.label AS evaluated,
     make_timestamp(w.start_ns // 1000) AS started_at,
     CASE WHEN w.deadline_s IS NOT NULL THEN make_timestamp(w.start_ns // 1000) + to_microseconds((w.deadline_s * 1e6)::BIGINT)
@@ -134,7 +139,9 @@ timed AS (
     v.span_id AS handed_span_id,
     p.task_id IS NOT NULL AS approved_open,
     q.span_id AS unreported_span_id,
-    o.n AS loose, o.span_id AS loose_span_id, x.span_id AS unwitnessed_span_id
+    o.n AS loose, o.span_id AS loose_span_id, x.span_id AS unwitnessed_span_id,
+    -- whoever says that it failed is believed, unless what it tried may have been done all the same
+    coalesce(w.claimed = 'failure', false) AND NOT coalesce(o.perhaps_done, false) AND x.span_id IS NULL AS says_failed
   FROM whole w
   JOIN last_run l USING (task_id)
   JOIN first_run f USING (task_id)
@@ -159,8 +166,8 @@ decided AS (
       WHEN verdict = 'failed' THEN 'failed'
       WHEN verdict = 'aborted' THEN 'unknown'
       WHEN handed_span_id IS NOT NULL THEN 'handed_over'
+      WHEN says_failed THEN 'failed'
       WHEN loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open THEN 'unknown'
-      WHEN claimed = 'failure' THEN 'failed'
       WHEN NOT answered THEN 'unknown'
       ELSE 'completed'
     END AS outcome,
@@ -170,7 +177,8 @@ decided AS (
       WHEN verdict IN ('running', 'paused') OR (verdict = 'crashed' AND getvariable('as_of') < deadline_at) THEN 'none'
       WHEN verdict = 'aborted' THEN 'none'
       WHEN verdict = 'ended' AND handed_span_id IS NULL
-        AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open OR (NOT answered AND coalesce(claimed, '') <> 'failure')) THEN 'none'
+        AND NOT says_failed
+        AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open OR NOT answered) THEN 'none'
       ELSE 'inferred'
     END AS outcome_evidence,
     CASE
@@ -181,11 +189,11 @@ decided AS (
         CASE WHEN human_deadline_s IS NOT NULL AND getvariable('as_of') >= run_ended_at + to_seconds(human_deadline_s) THEN 'task.lost.no_human_answer' ELSE 'task.waiting.' || run_rule END
       WHEN verdict IN ('failed', 'aborted', 'running') THEN 'task.' || run_rule
       WHEN handed_span_id IS NOT NULL THEN 'task.handed_over.to_a_person'
+      WHEN says_failed THEN 'task.failed.claimed'
       WHEN loose > 0 THEN 'task.unknown.last_effect_not_ok'
       WHEN unwitnessed_span_id IS NOT NULL THEN 'task.unknown.call_lost_in_crash'
       WHEN unreported_span_id IS NOT NULL THEN 'task.unknown.report_failed'
       WHEN approved_open THEN 'task.unknown.approved_not_executed'
-      WHEN claimed = 'failure' THEN 'task.failed.claimed'
       WHEN NOT answered THEN 'task.unknown.no_answer'
       ELSE 'task.completed.clean_end'
     END AS rule

@@ -215,3 +215,65 @@ def test_what_a_sampling_sender_lost_or_did_twice_is_unknown(
     verdicts = {row["sli"]: row["verdict"] for row in memory.rows("SELECT sli, verdict FROM core.sli_events")}
     assert verdicts["lost_task"] == verdicts["duplicate_action"] == ("unknown" if sampled else "good")
     assert verdicts["task_completion"] == "good"
+
+
+def test_a_task_has_the_name_of_the_first_run_that_knows_it(memory: MemoryBench) -> None:
+    crashed = turn("t1", 0, "refund A-1", None)[1:]
+    for one in crashed:
+        one["attributes"] = [a for a in one["attributes"] if a["key"] != "gen_ai.agent.name"]
+    memory.derive_only([request([*crashed, *turn("t2", 600, "refund A-1", "done")])], at(200_000))
+    assert memory.rows("SELECT runs, agent, outcome FROM core.tasks") == [
+        {"runs": 2, "agent": "desk", "outcome": "completed"}
+    ]
+
+
+def refused(trace: str = "t1") -> Span:
+    return span(trace, "tool", 2, 2.1, "run@0", error="Forbidden", message="403 Forbidden", **TOOL,
+                gen_ai__tool__name="issue_refund", gen_ai__tool__call__arguments={"order": "A-1"})  # fmt: skip
+
+
+def test_whoever_says_that_it_failed_is_believed(memory: MemoryBench) -> None:
+    root, call = turn("t1", 0, "refund A-1", "I am done.", agent_slo__task__claimed="failure")
+    memory.derive_only([request([root, call, refused()])], at(90_000))
+    assert memory.rows("SELECT outcome, outcome_evidence, rule FROM core.tasks") == [
+        {"outcome": "failed", "outcome_evidence": "inferred", "rule": "task.failed.claimed"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [
+        ("Sorry, I could not issue the refund: I am not permitted to.", []),
+        ("The refund timed out; I don't know whether it went through.", []),
+        ("Anything else I may help with today?", ["vanished_failure"]),
+    ],
+)
+def test_a_failure_that_the_answer_admits_has_not_vanished(
+    memory: MemoryBench, answer: str, kinds: list[str]
+) -> None:
+    memory.derive_only([request([*turn("t1", 0, "refund A-1", answer), refused()])], at(90_000))
+    found = memory.rows("SELECT kind FROM core.findings WHERE kind IN ('vanished_failure', 'false_success')")
+    assert [row["kind"] for row in found] == kinds
+
+
+def test_an_empty_answer_is_none(memory: MemoryBench) -> None:
+    root, call = turn("t1", 0, "refund A-1", None, gen_ai__usage__output_tokens=1)
+    memory.derive_only([request([root, call])], at(90_000))
+    assert outcomes(memory) == ["completed"]
+    empty = {"key": "gen_ai.output.messages", "value": {"stringValue": '[{"role":"assistant","parts":[]}]'}}
+    memory.derive_only([request([root, {**call, "attributes": [*call["attributes"], empty]}])], at(90_000))
+    assert outcomes(memory) == ["unknown"]
+
+
+def test_the_same_words_of_two_people_are_two_tasks(memory: MemoryBench) -> None:
+    def alone(trace: str, start: float, user: str, answer: str | None) -> list[Span]:
+        spans = turn(trace, start, "refund it", answer, user__id=user)
+        for one in spans:
+            one["attributes"] = [a for a in one["attributes"] if a["key"] != "gen_ai.conversation.id"]
+        return spans
+
+    crashed = alone("t1", 0, "u-1", None)[1:]
+    memory.derive_only([request([*crashed, *alone("t2", 120, "u-1", "done")])], at(90_000))
+    assert outcomes(memory) == ["completed"]
+    memory.derive_only([request([*crashed, *alone("t2", 120, "u-2", "done")])], at(90_000))
+    assert outcomes(memory) == ["lost", "completed"]
