@@ -13,7 +13,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV): a minute or two the first time."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fast]'
+	@PYTHONWARNINGS='ignore:Editable installation' \
+	  $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fast]'
 	@touch $@
 
 $(DEV): $(STAMP)
