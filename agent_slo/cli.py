@@ -50,9 +50,10 @@ class Failure(click.ClickException):
         self.exit_code = exit_code  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: Any = None) -> None:
-        """Write each line to stderr as `agent-slo: ...`."""
+        """Write each line to stderr as `agent-slo: ...`; an indented one goes on with what was said before it."""
         for line in self.message.splitlines() or ["failed"]:
-            click.echo(f"agent-slo: {line}", err=True)
+            if line.strip():
+                click.echo(line if line.startswith(" ") else f"agent-slo: {line}", err=True)
 
 
 class FrontDoor(click.Group):
@@ -105,6 +106,10 @@ class FrontDoor(click.Group):
 def _expected(error: Exception) -> str | None:
     """The line for an error that a floor below raises on purpose; None for a defect of ours."""
     module = type(error).__module__
+    if module == "collector.reader":
+        # The database shows the place below its words: one fault over several lines.
+        first, *below = str(error).splitlines() or ["the question cannot be answered"]
+        return "\n".join([first, *(f"  {line}" for line in below if line.strip())])
     if module.startswith(("collector.", "metrics.", "sample_traces.")) and str(error):
         return str(error)
     if isinstance(error, ModuleNotFoundError):

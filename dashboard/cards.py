@@ -190,7 +190,10 @@ def allowed_events(events: float) -> str:
 
 def _exhaustion(row: Row) -> str:
     value = json_object(row["exhaustion"]).get("rolling_s")
-    if missing(value) or row["state"] == "exhausted":
+    if value is None or missing(value) or value <= 0 or row["state"] == "exhausted":
+        return ""
+    # With too few events for a verdict the state does not tell that the budget is gone.
+    if not missing(row["remaining"]) and row["remaining"] <= 0:
         return ""
     return f" · spent in {duration(value)} at this rate"
 

@@ -97,7 +97,8 @@ def _head(title: str, reader: Answers, state: dict[str, Any] | None) -> None:
             else:
                 st.badge("Collector down: reading its files", icon=":material/sensors_off:", color="orange")
             if state is not None:
-                moment = when(state["as_of"])
+                # The statuses on the page are those of the last evaluation, which a later pass need not repeat.
+                moment = when(state["as_of"] if missing(state["evaluated_at"]) else state["evaluated_at"])
                 behind = "" if state["derived"] else " · catching up"
                 st.caption(f"Decided as of {moment}{behind}", width="content")
 

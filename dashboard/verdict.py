@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from dashboard.format import (
@@ -52,8 +53,8 @@ def verdict_sentence(task: Row) -> str:
     return " ".join(parts)
 
 
-def verdict_notes(task: Row) -> list[str]:
-    """What else a reader must know: claims, exclusion, what is still due, frozen state."""
+def verdict_notes(task: Row, now: datetime | None = None) -> list[str]:
+    """What else a reader must know at `now` (naive UTC; None: this moment): claims, exclusion, what is still due."""
     notes = []
     if not missing(task["claimed"]):
         notes.append(f"The agent claimed {one_line(task['claimed'], 40)}.")
@@ -62,7 +63,11 @@ def verdict_notes(task: Row) -> list[str]:
     elif task["eligible"] is False:
         notes.append("Not counted yet: it is still open.")
     if not missing(task["next_due_at"]):
-        notes.append(f"Looked at again {when(task['next_due_at'])}.")
+        due = when(task["next_due_at"])
+        if task["next_due_at"] > (now or datetime.now(UTC).replace(tzinfo=None)):
+            notes.append(f"Will be looked at again {due}.")
+        else:
+            notes.append(f"Was to be looked at again {due}; the next pass does.")
     if task["frozen"]:
         notes.append("Frozen: some of its spans are past retention, so the verdict no longer changes.")
     if not missing(task["telemetry_duplicates"]) and task["telemetry_duplicates"] > 0:

@@ -12,7 +12,7 @@ import click
 from agent_slo.actions import account, act
 from agent_slo.case_actions import case_actions
 from agent_slo.commands.export import keep
-from agent_slo.commands.incidents import require_grouped
+from agent_slo.commands.incidents import require_grouped, require_kinds
 from agent_slo.errors import CommandError
 from agent_slo.options import Place, common, since_option
 from agent_slo.output import print_json, print_table, say
@@ -73,6 +73,7 @@ def list_cases(
     form: str,
 ) -> None:
     """List the cases that the newest incidents make, with their state, their set and why a draft is one."""
+    require_kinds(kinds)
     total = 0
 
     def newest(reader: Any) -> list[Row]:

@@ -89,8 +89,8 @@ def _show(sender: Row) -> None:
         f"  {count(sender['spans'])} spans: {parts}; {count(sender['runs'])} runs, {count(sender['tasks'])} tasks"
     )
     for lack in sender["lacks"]:
-        click.echo(f"  - {lack['lack']} (for {lack['slo']})")
-        click.echo(f"    {lack['supply']}")
+        click.echo(f"  - {lack['lack']}")
+        click.echo(f"    for {lack['slo']}: {lack['supply']}")
     click.echo()
 
 

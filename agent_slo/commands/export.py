@@ -12,7 +12,7 @@ import click
 
 from agent_slo.actions import act
 from agent_slo.case_actions import case_actions
-from agent_slo.commands.incidents import require_grouped
+from agent_slo.commands.incidents import require_grouped, require_kinds
 from agent_slo.errors import CommandError
 from agent_slo.options import Place, common, since_option
 from agent_slo.output import print_json, say
@@ -82,6 +82,7 @@ def export_cases(
     a draft: left out with its reason, written with --include-draft or when it is asked for by --incident. Rejected
     and retired cases are left out; `--set regression` writes only what `agent-slo cases approve` let in.
     """
+    require_kinds(kinds)
     choice = Choice(incidents, since, kinds, targets, include_draft, case_set)
     settings = place.config().config
     try:

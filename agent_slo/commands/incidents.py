@@ -11,6 +11,7 @@ import click
 
 from agent_slo.actions import act
 from agent_slo.errors import CommandError
+from agent_slo.finding_kinds import check_kind
 from agent_slo.incident_actions import incident_actions
 from agent_slo.options import Place, common, since_option
 from agent_slo.output import answer_console, print_json, print_table, say
@@ -33,6 +34,15 @@ def require_grouped(reader: Reader, data: Path) -> None:
         )
 
 
+def require_kinds(kinds: Sequence[str]) -> None:
+    """Raise `CommandError` naming the nearest for a kind that no finding has: it would pass nothing."""
+    for kind in kinds:
+        try:
+            check_kind(kind)
+        except ValueError as error:
+            raise CommandError(f"--kind: {error}") from error
+
+
 @click.command()
 @click.option("--kind", "kinds", multiple=True, help="Only this kind of finding (repeatable).")
 @click.option("--state", "states", multiple=True, type=click.Choice(SHOWN_STATES), help="Repeatable.")
@@ -53,6 +63,7 @@ def incidents(
     form: str,
 ) -> None:
     """List incidents: findings with the same structure, the open and severe ones first."""
+    require_kinds(kinds)
     with reading(place.data) as reader:
         require_grouped(reader, place.data)
         if accuracy:

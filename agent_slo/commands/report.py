@@ -44,6 +44,7 @@ def report(place: Place, form: str, since: datetime | None, as_of: datetime | No
     --since bounds task counts, findings and duplicates; objectives keep their own windows. --as-of decides
     into a temporary copy, and nothing in the data folder changes.
     """
+    place.config()  # a file the collector would refuse is not passed over
     with _reader(place, as_of) as reader:
         found = collect(reader, since)
     if form == "json":
@@ -61,13 +62,16 @@ def _reader(place: Place, as_of: datetime | None) -> AbstractContextManager[Read
 
 
 def collect(reader: Reader, since: datetime | None) -> Row:
-    """Everything the report says: as_of, slos, tasks (outcome to count), findings, duplicates."""
+    """Everything the report says: as_of, slos, tasks (outcome to count), findings, duplicates.
+
+    `as_of` is the moment the objectives were evaluated; the last pass may be later.
+    """
     require_derived(reader, reader.folder.root)
     bound = None if since is None else str(plain(since)).removesuffix("Z")
-    state = rows(reader, "pipeline")
+    moment = [row["evaluated_at"] or row["as_of"] for row in rows(reader, "pipeline")]
     status = rows(reader, "overview_status") if has_view(reader, "slo_status") else []
     return {
-        "as_of": state[0]["as_of"] if state else None,
+        "as_of": moment[0] if moment else None,
         "warning": lag(reader),
         "slos": [row | _parsed(row) for row in status],
         "tasks": {row["outcome"]: row["tasks"] for row in rows(reader, "report_outcomes", since=bound)},

@@ -224,7 +224,7 @@ def _senders(reader: Answers, state: Row) -> None:
     if picked is not None:
         chosen = lacks[picked]
         st.text(
-            f"{one_line(chosen['lack'])} (for {one_line(chosen['slo'])})\n{one_line(chosen['supply'], 2000)}"
+            f"{one_line(chosen['lack'])}\nFor {one_line(chosen['slo'])}: {one_line(chosen['supply'], 2000)}"
         )
     st.caption("The same, with the test trace: `agent-slo doctor --send-test`.")
 

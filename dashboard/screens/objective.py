@@ -336,16 +336,18 @@ def _exhaustion(row: Row) -> None:
         st.caption("The budget is already spent.")
         return
     lines = []
+    rate = f"At the rate of the last {times['window']}" if times.get("window") else "At the present rate"
     for key, label in (
-        ("rolling_s", "With old events leaving the window, the budget is spent in"),
-        ("from_now_s", "What is left, at the present rate, is spent in"),
-        ("naive_s", "A whole budget, at the present rate, lasts"),
+        ("rolling_s", f"{rate}, as old events leave the window, the budget is spent in"),
+        ("from_now_s", f"{rate}, if nothing left the window, what is left would be spent in"),
+        ("naive_s", f"{rate}, a whole budget, with nothing leaving the window, would last"),
     ):
         if not missing(times.get(key)):
             lines.append(f"{label} {duration(times[key])}.")
     if times.get("never"):
         lines.insert(
-            0, "At the present rate the budget is never spent: old bad events leave the window as fast."
+            0,
+            f"{rate}, as old events leave the window, the budget is never spent: bad ones leave it as fast.",
         )
     if lines:
         st.caption("  \n".join(markdown_text(line) for line in lines))

@@ -223,6 +223,7 @@ def _row(
         objective,
         window=plan.shown,
         settled_until=plan.settled,
+        evaluated_at=plan.as_of,
         counts=whole,
         measured=measured,
         burns=burns,

@@ -50,6 +50,7 @@ class StatusRow:
     window_start: datetime
     window_end: datetime
     settled_until: datetime
+    evaluated_at: datetime
     n: int
     good: int
     bad: int
@@ -198,6 +199,7 @@ def status_row(
     *,
     window: tuple[datetime, datetime],
     settled_until: datetime,
+    evaluated_at: datetime,
     counts: Counts,
     measured: Measured,
     burns: Mapping[int, Burn],
@@ -226,6 +228,7 @@ def status_row(
         window_start=window[0],
         window_end=window[1],
         settled_until=settled_until,
+        evaluated_at=evaluated_at,
         n=measured.n,
         good=measured.good,
         bad=measured.n - measured.good,
@@ -295,6 +298,7 @@ def invalid_row(objective: Objective, as_of: datetime, problem: str) -> StatusRo
         objective,
         window=(as_of, as_of),
         settled_until=as_of,
+        evaluated_at=as_of,
         counts=empty,
         measured=Measured(0, 0, None),
         burns={},

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -109,6 +110,24 @@ def test_query_refuses_all_but_one_select(run: Run, sample_data: Path, sql: str)
     assert "Traceback" not in result.stderr
 
 
+def test_an_error_of_sql_shows_its_place_indented(run: Run, sample_data: Path) -> None:
+    result = run("query", "SELECT 1\nFROM taks", "--data", sample_data)
+    first, *rest = result.stderr.splitlines()
+    assert first.startswith("agent-slo: ")
+    assert "taks" in first
+    assert rest
+    assert all(line.startswith("  ") and line.strip() for line in rest)
+
+
+@pytest.mark.parametrize("command", [("incidents",), ("incidents", "--accuracy"), ("cases", "list")])
+def test_a_kind_that_no_finding_has_is_refused(run: Run, sample_data: Path, command: tuple[str, ...]) -> None:
+    result = run(*command, "--kind", "duplicate_acton", "--data", sample_data)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "agent-slo: --kind: 'duplicate_acton' is no kind of finding; did you mean 'duplicate_action'?\n"
+    )
+
+
 def test_csv_cells_that_a_spreadsheet_would_run_get_a_quote(run: Run, sample_data: Path) -> None:
     sql = "SELECT '=1+1' AS a, '@x' AS b, -5 AS c, 'plain' AS d, NULL AS e"
     assert (
@@ -140,6 +159,28 @@ def test_report_for_machines(run: Run, sample_data: Path) -> None:
     assert (once["good"], once["n"]) == (28, 32)
     assert isinstance(once["burn"], dict)
     assert isinstance(once["firing"], list)
+
+
+def test_report_says_when_the_objectives_were_evaluated(run: Run, sample_data: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(sample_data, tmp_path / "data")
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("UPDATE pipeline SET as_of = as_of + INTERVAL 5 MINUTE")
+        # Such a window ends in the future.
+        con.execute("UPDATE slo_status SET window_end = window_end + INTERVAL 10 DAY WHERE sli_name = 'cost'")
+    assert json.loads(run("report", "--data", data, "--format", "json").stdout)["as_of"] == AS_OF
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("ALTER TABLE slo_status DROP COLUMN evaluated_at")
+    older = run("report", "--data", data, "--format", "json")
+    assert json.loads(older.stdout)["as_of"] == AS_OF.replace("15:00:", "15:05:")
+
+
+def test_report_refuses_a_broken_configuration(run: Run, sample_data: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(sample_data, tmp_path / "data")
+    (data / "agent-slo.yaml").write_text("collector: {htp: 1}\n")
+    result = run("report", "--data", data)
+    assert result.exit_code == 2
+    assert "agent-slo.yaml:1: unknown key 'collector.htp'; did you mean 'http'?" in result.stderr
+    assert result.stdout == ""
 
 
 def test_report_for_people(run: Run, sample_data: Path) -> None:

@@ -45,6 +45,7 @@ def test_text_names_sender_scope_and_remedy(run: Run, data: Path) -> None:
     assert "google-adk-refund-desk · gcp.vertex.agent 2.13.0 · read as google-adk" in said
     assert "langgraph" not in said
     assert "agent_slo_emit.instrument(provider)" in said
+    assert "  - no application version\n    for marks of deploys: set the resource attribute" in said
 
 
 def test_without_a_collector_the_test_trace_is_refused_with_a_remedy(run: Run, data: Path) -> None:

@@ -524,6 +524,7 @@ def _status(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
                 "window_start": end - timedelta(days=28),
                 "window_end": end,
                 "settled_until": end,
+                "evaluated_at": end,
                 "n": n,
                 "good": good,
                 "bad": bad,

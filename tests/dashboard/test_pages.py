@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -14,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.cards import grid
 from dashboard.door import answers
 from dashboard.format import size
+from dashboard.verdict import verdict_notes
 from tests.agent_slo.conftest import answer
 from tests.dashboard.conftest import OpenPage, texts
 from tests.dashboard.data_folder import Words, write_folder
@@ -388,3 +390,64 @@ def test_data_says_what_senders_lack(open_page: OpenPage, samples: Path) -> None
     lacks = frame_with(test, "What supplies it")
     assert all(lacks["For"])
     assert not any("{setting}" in str(text) for text in lacks["What supplies it"])
+
+
+def test_a_card_forecasts_nothing_of_a_budget_that_is_spent(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=6)
+    assert "spent in" in texts(open_page(data))
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute(
+            "UPDATE core.slo_status SET state = 'insufficient_data', remaining = -4, "
+            "exhaustion = '{\"rolling_s\": 3600}'"
+        )
+    overspent = texts(open_page(data))
+    assert "Burn" in overspent
+    assert "spent in" not in overspent
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("UPDATE core.slo_status SET remaining = 0.5, exhaustion = '{\"rolling_s\": 0}'")
+    assert "spent in" not in texts(open_page(data))
+
+
+def test_each_forecast_says_its_rate_and_horizon(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=6)
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute(
+            "UPDATE core.slo_status SET remaining = 0.5, exhaustion = "
+            '\'{"from_now_s": 2851200, "naive_s": 5702400, "never": true, "window": "1d"}\''
+        )
+    said = texts(open_page(data, "screens/objective.py", slo="task-completion"))
+    rate = "At the rate of the last 1d"
+    assert f"{rate}, as old events leave the window, the budget is never spent" in said
+    assert f"{rate}, if nothing left the window, what is left would be spent in 33 d" in said
+    assert f"{rate}, a whole budget, with nothing leaving the window, would last 66 d" in said
+
+
+def test_the_head_says_when_the_objectives_were_evaluated(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=6)
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("UPDATE core.pipeline SET as_of = TIMESTAMP '2026-12-24 10:00:00'")
+        con.execute("UPDATE core.slo_status SET window_end = TIMESTAMP '2026-12-31 00:00:00'")
+        con.execute("UPDATE core.slo_status SET evaluated_at = TIMESTAMP '2026-12-24 09:58:00'")
+    assert "Decided as of 2026-12-24 09:58" in texts(open_page(data))
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("ALTER TABLE core.slo_status DROP COLUMN evaluated_at")
+    assert "Decided as of 2026-12-24 10:00" in texts(open_page(data))
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (datetime(2026, 11, 27), "Will be looked at again 2026-11-28 00:00:00 UTC."),
+        (datetime(2026, 11, 29), "Was to be looked at again 2026-11-28 00:00:00 UTC; the next pass does."),
+    ],
+)
+def test_when_a_task_is_looked_at_again(now: datetime, said: str) -> None:
+    task = {
+        "claimed": None,
+        "excluded_reason": None,
+        "eligible": True,
+        "next_due_at": datetime(2026, 11, 28),
+        "frozen": False,
+        "telemetry_duplicates": 0,
+    }
+    assert verdict_notes(task, now) == [said]

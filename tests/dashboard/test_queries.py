@@ -112,7 +112,8 @@ def advice(attempts: list[tuple[str, str, str | None, str | None, str | None]]) 
         "CREATE TABLE attempts (action_id VARCHAR, tool VARCHAR, idempotency_key VARCHAR, duplicate VARCHAR, "
         "rule VARCHAR, task_id VARCHAR DEFAULT 't', effect_class VARCHAR DEFAULT 'write', "
         "class_source VARCHAR DEFAULT 'configured', effect VARCHAR DEFAULT 'proven', "
-        "compensated BOOLEAN DEFAULT false, suspected BOOLEAN DEFAULT false, outcome VARCHAR DEFAULT 'ok', disposition VARCHAR DEFAULT 'executed')"
+        "compensated BOOLEAN DEFAULT false, suspected BOOLEAN DEFAULT false, "
+        "outcome VARCHAR DEFAULT 'ok', disposition VARCHAR DEFAULT 'executed')"
     )
     con.executemany(
         "INSERT INTO attempts (action_id, tool, idempotency_key, duplicate, rule) VALUES (?, ?, ?, ?, ?)",

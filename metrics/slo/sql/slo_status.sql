@@ -2,7 +2,7 @@
 -- inputs: written by metrics.slo.evaluate.write_status
 CREATE TABLE IF NOT EXISTS {target} (
     slo VARCHAR, objective VARCHAR, revision VARCHAR,
-    window_start TIMESTAMP, window_end TIMESTAMP, settled_until TIMESTAMP,
+    window_start TIMESTAMP, window_end TIMESTAMP, settled_until TIMESTAMP, evaluated_at TIMESTAMP,
     n BIGINT, good BIGINT, bad BIGINT, unknown BIGINT, excluded BIGINT,
     sli DOUBLE, lower DOUBLE, upper DOUBLE, sli_unknown_bad DOUBLE, sli_unknown_good DOUBLE, p_met DOUBLE,
     target DOUBLE, budget_events DOUBLE, remaining DOUBLE,

@@ -60,7 +60,7 @@ WITH found AS (
     'send `agent_slo.action.idempotency_key` on the tool span: repeats under one key count as protected', 14
   FROM senders WHERE side_effects > 0 AND side_effects_without_key = side_effects
   UNION ALL
-  SELECT *, 'no outcome is stated or evaluated', 'task_completion with evidence: verified, false_success',
+  SELECT *, 'no outcome is stated or evaluated', 'verified task_completion, false_success',
     'state `agent_slo.task.outcome` on the root, or send a `gen_ai.evaluation.result` event', 15
   FROM senders WHERE tasks > 0 AND verified_tasks = 0
   UNION ALL
@@ -68,7 +68,7 @@ WITH found AS (
     'export every trace of agents (no sampler, no `OTEL_TRACES_SAMPLER`): what was done twice or lost may be in a trace that was not kept', 16
   FROM senders WHERE sampled_spans > 0
   UNION ALL
-  SELECT *, 'no application version', 'none; deploys are not marked',
+  SELECT *, 'no application version', 'marks of deploys',
     'set the resource attribute `agent_slo.app.version`', 17
   FROM senders WHERE agent_spans > 0 AND spans_with_app_version = 0
 )
