@@ -281,6 +281,7 @@ def test_calendar_window_owns_its_first_moment(con: duckdb.DuckDBPyConnection, a
     row = one(con, objective(window=window))
     assert counted(row) == (2, 0, 0, 0)
     assert (row.window_start, row.window_end) == (start, datetime(2026, 11, 30, 23))
+    assert row.evaluated_at == AS_OF
     assert json.loads(row.exhaustion)["rolling_s"] is None
 
 
@@ -429,6 +430,8 @@ def test_the_pack_and_every_example_can_be_counted(con: duckdb.DuckDBPyConnectio
     add(*[event(ago(hours=1), "bad", sli="human_intervention", agent="other_agent", task_type="refund")])
     slis = [s for s in RATIO_SLIS if s != "human_intervention"]
     add(*[event(ago(hours=1), "good", sli=s, agent="refund_agent", task_type="checkout") for s in slis])
+    asked = [s for s in slis if s.startswith("escalation_")]
+    add(*[event(ago(hours=1), "good", sli=s, agent="refund_agent", task_type="refund") for s in asked])
     add(
         *[
             event(ago(hours=1), "good", sli=s, value=0.1, agent="refund_agent")
