@@ -35,7 +35,8 @@ def test_incidents_are_listed_and_filtered(company: Path) -> None:
     text = ask(company, "incidents", "--limit", "2")
     assert text.exit_code == 0
     assert "more with --limit" in text.stderr
-    assert "no incident passes" in ask(company, "incidents", "--kind", "nonsense").stderr
+    assert "no incident passes" in ask(company, "incidents", "--kind", "runaway_cost").stderr
+    assert "'nonsense' is no kind of finding" in ask(company, "incidents", "--kind", "nonsense").stderr
 
 
 def test_one_incident_is_told(company: Path) -> None:
