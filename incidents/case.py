@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -20,6 +20,7 @@ from incidents.evidence import Evidence
 from incidents.expectations import Expectation, Situation
 from incidents.notes import Notes
 from incidents.redaction import ENGINE, Redactor, is_withheld
+from incidents.repairs import marked
 from incidents.replay.proof import Proof, prove
 from incidents.replayed import Scene, stage
 from incidents.toolbox import Tool, build
@@ -110,6 +111,9 @@ def make_group(evidence: Evidence, settings: MetricsSettings, exporter: str) -> 
     notes = Notes()
     reasons = _missing(evidence, notes)
     tools = build(evidence, settings, notes)
+    evidence = replace(evidence, calls=marked(evidence, tools))
+    for name in dict.fromkeys(call.tool for call in evidence.calls if call.repairs):
+        notes.infer(f"{name}: undoes what the fault did; neither demanded nor forbidden where there is none")
     scene = stage(evidence, tools, notes)
     subject = tools.get(evidence.incident["tool"] or "") or _repeated(evidence, tools)
     situation = Situation(evidence, scene, tools, settings, notes, subject)
@@ -343,7 +347,7 @@ def _twin(incident: Json, doubtful: list[str], situation: Situation) -> Json:
                 fault["effect"] = "not_applied" if fault["effect"] == "applied" else "applied"
         return twin
     # no hidden effect to turn round: the same task where the call fails once for certain and must be made again
-    tool = situation.subject or _first_tool(situation)
+    tool = _own_tool(situation)
     if tool is None:
         return twin
     error = {"type": "unavailable", "message": "temporarily unavailable, try again", "retryable": True}
@@ -366,8 +370,12 @@ def _twin(incident: Json, doubtful: list[str], situation: Situation) -> Json:
     return twin
 
 
-def _first_tool(situation: Situation) -> Tool | None:
-    return situation.tools[situation.calls[0].tool] if situation.calls else None
+def _own_tool(situation: Situation) -> Tool | None:
+    """The tool of the finding, or of the first call, that the task itself has use for."""
+    subject, asked = situation.subject, situation.asked
+    if subject is not None and not all(call.repairs for call in situation.of(subject) or asked[:1]):
+        return subject
+    return situation.tools[asked[0].tool] if asked else None
 
 
 def _no_handover(situation: Situation) -> list[Json]:
@@ -383,14 +391,14 @@ def _control(incident: Json, situation: Situation) -> list[Json]:
     control.pop("resume", None)
     if not _lowered(control, situation):
         return []
-    named = [call.tool for call in situation.calls]
+    named = [call.tool for call in situation.asked]
     undoing = {
         check["params"]["by"] for check in incident["expect"]["checks"] if check["kind"] == "compensated"
     }
     checks: list[Json] = []
     wanted = [situation.tools[name] for name in dict.fromkeys(named) if name not in undoing]
     for tool in wanted:
-        if tool.writes and not tool.escalates and not tool.compensates:
+        if tool.writes and not tool.escalates:
             checks.append(expectations.done(tool, situation.of(tool), f"done{len(checks) + 1}"))
     if not checks and wanted:
         checks.append(expectations.done(wanted[-1], situation.of(wanted[-1]), "done1"))

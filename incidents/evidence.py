@@ -57,6 +57,10 @@ class Call:
     decision: str | None
     approved_args: dict[str, Any] | None
     on_failure: str | None
+    evidence: tuple[str, ...] = ()
+    """Spans that the derivation judged it by: what it repeats, what undid it."""
+    repairs: bool = False
+    """Whether it undoes what a fault did, so that nobody asked for it; see `incidents.repairs`."""
     seen: bool = True
     """False for a call that a process asked for before it died, and whose own span never came."""
 
@@ -277,6 +281,7 @@ def _call(row: Mapping[str, Any]) -> Call:
         decision=row["decision"],
         approved_args=approved,
         on_failure=row["on_failure"],
+        evidence=tuple(row["evidence"] or ()),
     )
 
 

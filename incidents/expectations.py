@@ -52,6 +52,11 @@ class Situation:
     def calls(self) -> list[Call]:
         return [call for call in self.evidence.calls if call.executed]
 
+    @property
+    def asked(self) -> list[Call]:
+        """The calls of the task's own work: none that undoes what a fault did."""
+        return [call for call in self.calls if not call.repairs]
+
     def of(self, tool: Tool) -> list[Call]:
         return [call for call in self.calls if call.tool == tool.name]
 
@@ -70,8 +75,19 @@ def expect(situation: Situation) -> Expectation:
         return Expectation([], _NO_TOOL.get(kind, "the finding names no tool call that was recorded"))
     found = rule(situation)
     if found.checks:
+        found.checks.extend(_work(situation))
         found.checks.extend(_should(situation))
     return found
+
+
+def _work(situation: Situation) -> list[Json]:
+    """What the task asked for, when the finding is about a repair that a careful agent never comes to make."""
+    subject = situation.subject
+    if subject is None or not situation.of(subject) or not all(c.repairs for c in situation.of(subject)):
+        return []
+    tools = [situation.tools[name] for name in dict.fromkeys(call.tool for call in situation.asked)]
+    wanted = [tool for tool in tools if tool.writes and not tool.escalates]
+    return [done(tool, situation.of(tool), f"work{number}") for number, tool in enumerate(wanted, start=1)]
 
 
 def check(name: str, kind: str, level: str = "must", **params: Any) -> Json:
@@ -80,10 +96,16 @@ def check(name: str, kind: str, level: str = "must", **params: Any) -> Json:
 
 
 def done(tool: Tool, calls: Sequence[Call], name: str = "once") -> Json:
-    """The tool's work is done, and once: an effect for each intent of a write, an answer for a read."""
+    """The tool's work is done, and once: an effect for each intent of a write, an answer for a read.
+
+    A call that undoes what a fault did is no intent of the task: whoever avoids the fault has nothing to undo.
+    """
     if not tool.writes:
         return check(name, "call_succeeded", tool=tool.name)
-    intents = {canonical(tool.intent(call.args)) for call in calls}
+    asked = [call for call in calls if not call.repairs]
+    if calls and not asked:
+        return check(name, "effects_per_intent", tool=tool.name, min=0, max=1)
+    intents = {canonical(tool.intent(call.args)) for call in asked}
     more: Json = {"intents": len(intents)} if len(intents) > 1 else {}
     return check(name, "effects_per_intent", tool=tool.name, min=1, max=1, **more)
 
@@ -252,7 +274,7 @@ def _loop(situation: Situation) -> Expectation:
 def _lost(situation: Situation) -> Expectation:
     """The work comes to an end although the process died."""
     checks = [check("ends", "finished")]
-    for number, name in enumerate(dict.fromkeys(call.tool for call in situation.calls), start=1):
+    for number, name in enumerate(dict.fromkeys(call.tool for call in situation.asked), start=1):
         checks.append(done(situation.tools[name], situation.of(situation.tools[name]), f"done{number}"))
     if len(checks) == 1:
         return Expectation(

@@ -261,6 +261,8 @@ def _recorded(scene: Scene, evidence: Evidence, calls: Sequence[Call], tools: Ma
                 row["wait_s"] = gap
         if numbers[call.run_id]:
             row["run"] = numbers[call.run_id]
+        if call.repairs:
+            row["repair"] = True
         scene.calls.append(row)
         before = call
 

@@ -94,7 +94,7 @@ class _Careful:
         plan: dict[str, tuple[str, dict[str, Any]]] = {}
         for call in self._case["observed"]["calls"]:
             tool = call["tool"]
-            if tool in escalations or tool in settled or tool not in self._tools:
+            if call.get("repair") or tool in escalations or tool in settled or tool not in self._tools:
                 continue
             intent = self._without_key(tool, call["args"])
             plan.setdefault(tool + canonical(intent), (tool, dict(intent)))
@@ -263,12 +263,17 @@ class _Says:
         return Act(final=self._text)
 
 
+def _own(case: Case) -> list[Mapping[str, Any]]:
+    """The recorded calls without those that undid what the fault had done: the simplest agent makes only these."""
+    return [call for call in case["observed"]["calls"] if not call.get("repair")]
+
+
 class _Once:
     """Makes each recorded call once, never again, whatever comes back."""
 
     def __init__(self, case: Case) -> None:
         calls: dict[str, Mapping[str, Any]] = {}
-        for call in case["observed"]["calls"]:
+        for call in _own(case):
             calls.setdefault(call["tool"], call)
         self._calls = list(calls.values())
 
@@ -283,7 +288,7 @@ class _Forever:
     """Makes the last recorded call again and again without a pause."""
 
     def __init__(self, case: Case) -> None:
-        calls = case["observed"]["calls"]
+        calls = _own(case)
         self._call = calls[-1] if calls else None
 
     def act(self, messages: Sequence[Message]) -> Act:

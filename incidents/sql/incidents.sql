@@ -1,6 +1,9 @@
 -- Grain: one row per incident: the findings of one structural fingerprint.
--- Inputs: incident_findings, incident_log (what operators said; kept apart, no derivation changes it).
-WITH grouped AS (
+-- Inputs: incident_findings, attempts, incident_log (what operators said; kept apart, no derivation changes it).
+WITH repaired AS (
+  SELECT DISTINCT task_id FROM attempts WHERE compensated
+),
+grouped AS (
   SELECT
     fingerprint,
     any_value(kind) AS kind,
@@ -14,10 +17,11 @@ WITH grouped AS (
     count(DISTINCT task_id) AS seen_count,
     min(happened_at) AS first_seen,
     max(happened_at) AS last_seen,
-    -- the newest task of which a case can be made, else the newest
-    arg_max(task_id, (complete, happened_at, task_id)) AS representative_task_id,
+    -- the newest task of which a case can be made, rather one where nothing was undone afterwards; else the newest
+    arg_max(task_id, (complete, r.task_id IS NULL, happened_at, task_id)) AS representative_task_id,
     count(*) AS findings
-  FROM incident_findings
+  FROM incident_findings f
+  LEFT JOIN repaired r USING (task_id)
   GROUP BY fingerprint
 ),
 said AS (

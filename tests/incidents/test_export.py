@@ -378,7 +378,8 @@ def test_the_command_writes_and_says_what_it_did(company: Path, tmp_path: Path) 
     ("more", "words"),
     [
         (["--incident", "inc-none"], "no incident 'inc-none'"),
-        (["--kind", "nonsense"], "no incident matches"),
+        (["--kind", "nonsense"], "'nonsense' is no kind of finding"),
+        (["--kind", "runaway_cost"], "no incident matches"),
         (["--target", "excel"], "no target 'excel'"),
     ],
 )
