@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from metrics.deriver import Deriver
+from metrics.settings import MetricsSettings
 from tests.metrics.bench import Bench, MemoryBench, at, bench, request, span
 
 CALL: dict[str, Any] = {
@@ -140,3 +141,36 @@ def test_a_write_that_says_it_was_not_done_completes_nothing(
     )  # fmt: skip
     memory.derive_only([sent], at(90_000))
     assert [row["outcome"] for row in memory.rows("SELECT outcome FROM core.tasks")] == [outcome]
+
+
+def test_thousands_of_equal_and_of_undone_calls_are_judged_one_by_one(tmp_path: Path) -> None:
+    """One agent that loops must not keep the others waiting: what repeats and what undoes is found in linear time."""
+    calls, attributes = 6_000, {"gen_ai__operation__name": "execute_tool"}
+
+    def call(tool: str, place: int, result: str, **arguments: Any) -> dict[str, Any]:
+        return span(
+            "t", f"execute_tool {tool}", place, place + 0.5, "root", id=f"{tool}{place}", **attributes,
+            gen_ai__tool__name=tool, gen_ai__tool__call__arguments=arguments, gen_ai__tool__call__result=result,
+        )  # fmt: skip
+
+    spans = [
+        span("t", "invoke_agent a", 0, 3 * calls, None, id="root", gen_ai__operation__name="invoke_agent"),
+        *(call("send_letter", place, f"letter L-{place}", order="A-1") for place in range(1, calls)),
+        *(call("set_status", place, "ok", order="A-1", status="open") for place in range(1, calls)),
+        *(call("create_note", place, f"note N-{place % 50}x", order="B-2") for place in range(1, calls, 2)),
+        *(call("delete_note", place, "gone", note=f"N-{(place - 1) % 50}x") for place in range(2, calls, 2)),
+    ]
+    rules = {"send_letter": {"effect": "write"}, "set_status": {"effect": "idempotent_write"}}
+    with bench(tmp_path, MetricsSettings.model_validate({"tools": rules})) as one:
+        for first in range(0, len(spans), 5_000):
+            one.send([request(spans[first : first + 5_000])])
+        one.derive(at(10 * calls))
+        (told,) = one.rows(
+            "SELECT count(*) FILTER (WHERE tool = 'send_letter' AND duplicate = 'unprotected') AS letters, "
+            "count(*) FILTER (WHERE tool = 'set_status' AND duplicate = 'no_op') AS states, "
+            "count(*) FILTER (WHERE tool = 'create_note' AND compensated) AS undone FROM work.attempts"
+        )
+    assert told["letters"] == calls - 2
+    assert told["undone"] == calls // 2 - 1  # nothing comes after the last one
+    # another write to the order stands between every two of these, so each is new
+    assert told["states"] == 0
