@@ -60,7 +60,10 @@ def _moment(value: Any) -> Any:
             raise ValueError(f"{value!r} is no time; write 2026-11-28T14:00Z") from None
     if not isinstance(value, datetime):
         raise ValueError(f"{value!r} is no time; write 2026-11-28T14:00Z")
-    return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    try:
+        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    except OverflowError:
+        raise ValueError(f"{value.isoformat()} is before the year 1 or after 9999 in UTC") from None
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 
+_UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _COMMIT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 _HELP = {
@@ -94,5 +96,12 @@ class Counters:
 def _labels(labels: tuple[tuple[str, str], ...]) -> str:
     if not labels:
         return ""
-    escaped = ((k, v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")) for k, v in labels)
+    escaped = ((k, label_value(v)) for k, v in labels)
     return "{" + ",".join(f'{k}="{v}"' for k, v in escaped) + "}"
+
+
+def label_value(text: str) -> str:
+    """A label value as the text exposition writes it; what it cannot hold (control characters but line feeds, lone
+    surrogates) becomes U+FFFD."""
+    clean = _UNPRINTABLE.sub("\ufffd", text)
+    return clean.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

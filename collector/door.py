@@ -26,12 +26,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from collector.access import Access, Role, Token
+from collector.fence import fence, memory_limit, resident
+from collector.otlp_http import LOOPBACK_HOSTS, host_name
 from collector.settings import CollectorSettings
 from collector.statement import QueryRefused, check_statement
 from collector.store import Store, StoreError
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
-_BATCH_ROWS = 65_536
+_BATCH_ROWS = 2048
+"""One vector of DuckDB: the size of the answer is looked at before the next is made."""
+_WATCH_SECONDS = 0.1
 _WAITING_PER_SLOT = 8
 _MOST_QUESTION_BYTES = 4 << 20
 
@@ -74,6 +78,8 @@ class Door:
         return _error(403, f"this token may not: the role {role} is needed") if may == "denied" else None
 
     async def _healthz(self, request: Request) -> Response:
+        if host_name(request.headers.get("host", "")) not in LOOPBACK_HOSTS:
+            return _error(421, "the door is for this machine: use the host 127.0.0.1 or localhost")
         return JSONResponse(self._health())
 
     async def _sql(self, request: Request) -> Response:
@@ -110,17 +116,15 @@ class Door:
 
         Raises QueryRefused (not one SELECT, one that reads files, too slow, too many rows or bytes) or duckdb.Error.
         """
-        with self._store.reader() as con, self._limited(con) as late:
-            check_statement(con, sql)
+        with self._store.reader() as con, self._limited(con) as watch:
+            check_statement(con, sql, params)
             try:
                 return self._stream(con.sql(sql, params=params or None))
-            except duckdb.InterruptException as e:
-                if late.is_set():
-                    raise QueryRefused(
-                        f"stopped after {self._settings.query_seconds:g} s; "
-                        "bound the query by time or ask for less"
-                    ) from e
-                raise QueryRefused("stopped: the collector needed the memory or is stopping") from e
+            except (duckdb.InterruptException, duckdb.OutOfMemoryException, MemoryError) as e:
+                raise QueryRefused(watch.reason or _stopped(e)) from e
+            except (OSError, pa.ArrowException) as e:
+                # What goes wrong after the first rows comes through Arrow, which knows no kinds of errors.
+                raise QueryRefused(watch.reason or _stopped(e)) from e
 
     def _stream(self, result: duckdb.DuckDBPyRelation) -> bytes:
         reader = result.to_arrow_reader(_BATCH_ROWS)
@@ -141,24 +145,20 @@ class Door:
         return out.getvalue()
 
     @contextlib.contextmanager
-    def _limited(self, con: duckdb.DuckDBPyConnection) -> Iterator[threading.Event]:
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            con.interrupt()
-
-        timer = threading.Timer(self._settings.query_seconds, stop)
-        timer.daemon = True
-        timer.start()
-        with self._lock:
-            self._running.add(con)
-        try:
-            yield late
-        finally:
-            timer.cancel()
+    def _limited(self, con: duckdb.DuckDBPyConnection) -> Iterator[_Watch]:
+        limit = memory_limit(con)
+        watch = _Watch(con, self._settings.query_seconds, limit + self._settings.query_bytes)
+        # Twice the limit: what DuckDB counts, and as much of what it does not.
+        with fence(2 * limit + self._settings.queue_bytes):
+            watch.start()
             with self._lock:
-                self._running.discard(con)
+                self._running.add(con)
+            try:
+                yield watch
+            finally:
+                watch.stop()
+                with self._lock:
+                    self._running.discard(con)
 
     def interrupt(self) -> None:
         """Stop the queries that run: the writer needs the memory, or the collector stops."""
@@ -169,6 +169,56 @@ class Door:
     def close(self) -> None:
         self.interrupt()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _Watch:
+    """Interrupts one query that runs too long or makes the process grow by more than `growth` bytes."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, seconds: float, growth: int) -> None:
+        self._con, self._seconds, self._growth = con, seconds, growth
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="query-watch", daemon=True)
+        self.reason: str | None = None
+        """Why the query was stopped."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        until, most = time.monotonic() + self._seconds, resident() + self._growth
+        while not self._over.wait(min(_WATCH_SECONDS, max(0.0, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                self.reason = self.reason or (
+                    f"stopped after {self._seconds:g} s; bound the query by time or ask for less"
+                )
+            elif resident() > most:
+                self.reason = self.reason or _TOO_MUCH_MEMORY
+            if self.reason is not None:
+                # Again and again: an interrupt that comes before the query runs does nothing.
+                self._con.interrupt()
+                self._over.wait(_WATCH_SECONDS)
+
+
+_TOO_MUCH_MEMORY = (
+    "stopped: this query needs more memory than it may have; name fewer columns or rows, or aggregate"
+)
+
+
+def _stopped(error: BaseException) -> str:
+    """The line for whoever asked."""
+    text = str(error)
+    if isinstance(error, duckdb.InterruptException) or "INTERRUPT" in text:
+        return "stopped: the collector needed the memory or is stopping"
+    if isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "Out of Memory" in text:
+        return _TOO_MUCH_MEMORY
+    return (
+        f"the answer cannot be sent ({(text.splitlines() or ['no reason given'])[0]}); "
+        "shorten its texts with left(), or add a LIMIT"
+    )
 
 
 async def read_body(request: Request, most: int) -> bytes | None:

@@ -14,7 +14,7 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Closes a connection whose request header is not complete after 30 s or is larger than 64 KiB."""
+    """Closes a connection whose request header is not complete after 30 s, is larger than 64 KiB or names two hosts."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,6 +53,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         if sum(len(name) + len(value) for name, value in self.headers) > HEADER_BYTES:
             raise ValueError("header too large")  # httptools turns it into a parser error: 400 and close
+        if sum(name == b"host" for name, _ in self.headers) > 1:
+            raise ValueError("more than one host")  # what is checked and what is meant could differ; 400 too
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

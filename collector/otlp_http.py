@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,12 +27,15 @@ _INFLATE_INLINE = 65_536
 _DRAIN_SECONDS = 5.0
 _DRAIN_BYTES = 256 << 20
 _BODY_SECONDS = 60.0
+_STALL_SECONDS = 10.0
+_STALL_BYTES = 65_536
 _PREFLIGHT = {
     "access-control-allow-methods": "POST",
     "access-control-allow-headers": "authorization, content-type, content-encoding",
     "access-control-max-age": "600",
 }
-_LOOPBACK_HOSTS = {"localhost", "127.0.0.1", "::1"}
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+_FOREIGN = "this address is for local senders: use the host 127.0.0.1 or localhost in the endpoint"
 
 
 class Refusal(Exception):
@@ -82,14 +85,25 @@ class OtlpHttp:
             exception_handlers={404: _not_found, 405: _not_allowed},
         )
 
+    def _foreign(self, request: Request, *, guarded: bool) -> Response | None:
+        """The refusal of a host name that is not this machine's: a web page that had its own name point here."""
+        if guarded or not self.check_host or host_name(request.headers.get("host", "")) in LOOPBACK_HOSTS:
+            return None
+        return PlainTextResponse(f"{_FOREIGN}\n", 421)
+
     async def _healthz(self, request: Request) -> Response:
-        return JSONResponse(self.health())
+        refused = self._foreign(request, guarded=self.access.needed("ingest"))
+        return refused or JSONResponse(self.health())
 
     async def _readyz(self, request: Request) -> Response:
+        if (refused := self._foreign(request, guarded=self.access.needed("ingest"))) is not None:
+            return refused
         health = self.health()
         return JSONResponse(health, 200 if health["state"] == "ok" else 503)
 
     async def _metrics(self, request: Request) -> Response:
+        if (refused := self._foreign(request, guarded=self.access.needed("read"))) is not None:
+            return refused
         if self.access.needed("read"):
             may = self.access.allows(request.headers.get("authorization", ""), "read")
             if may != "yes":
@@ -148,10 +162,8 @@ class OtlpHttp:
                 raise Refusal(403, "this token is not for sending; use one of the role ingest")
         elif b"origin" in headers and not self._cors(headers):
             raise Refusal(403, "requests from web pages are not accepted here")
-        elif self.check_host and _host(headers) not in _LOOPBACK_HOSTS:
-            raise Refusal(
-                421, "this address is for local senders: use the host 127.0.0.1 or localhost in the endpoint"
-            )
+        elif self.check_host and host_name(headers.get(b"host", b"").decode("latin-1")) not in LOOPBACK_HOSTS:
+            raise Refusal(421, _FOREIGN)
         if method != "POST":
             raise Refusal(405, f"{method} is not an export: use POST", {"allow": "POST"})
         if encoding is None:
@@ -177,17 +189,18 @@ class OtlpHttp:
             raise self._full("requests")
         held = 0
         try:
-            if not budget.take(length):
+            # What was declared only refuses early: it is charged as it arrives, or a few senders that send
+            # nothing would keep all others out.
+            if budget.bytes + length > budget.max_bytes:
                 raise self._full("bytes")
-            held = length
             body = bytearray()
             try:
                 async with asyncio.timeout(_BODY_SECONDS):
                     while incoming.more:
-                        body += await incoming.read()
-                        if len(body) > self.max_bytes:
-                            raise self._too_large()
-                        if len(body) > held:
+                        async for piece in _window(incoming):
+                            body += piece
+                            if len(body) > self.max_bytes:
+                                raise self._too_large()
                             if not budget.take(len(body) - held):
                                 raise self._full("bytes")
                             held = len(body)
@@ -256,6 +269,25 @@ class _Body:
         return piece
 
 
+async def _window(incoming: _Body) -> AsyncIterator[bytes]:
+    """The pieces of the next _STALL_BYTES or the rest. Raises Refusal when they do not come within _STALL_SECONDS."""
+    until = asyncio.get_running_loop().time() + _STALL_SECONDS
+    came = 0
+    while incoming.more and came < _STALL_BYTES:
+        stalled = asyncio.timeout_at(until)
+        try:
+            async with stalled:
+                piece = await incoming.read()
+        except TimeoutError as e:
+            if not stalled.expired():
+                raise
+            raise Refusal(
+                408, f"the body stalled: less than {_STALL_BYTES} bytes in {_STALL_SECONDS:.0f} s"
+            ) from e
+        came += len(piece)
+        yield piece
+
+
 class _Export:
     def __init__(self, http: OtlpHttp, signal: Signal | None) -> None:
         self.http, self.signal = http, signal
@@ -264,8 +296,9 @@ class _Export:
         await self.http.export(self.signal, scope, receive, send)
 
 
-def _host(headers: dict[bytes, bytes]) -> str:
-    host = headers.get(b"host", b"").decode("latin-1").lower()
+def host_name(header: str) -> str:
+    """The name or address in a Host header, lower case, without the port."""
+    host = header.lower()
     if host.startswith("["):
         return host[1:].split("]")[0]
     return host.rsplit(":", 1)[0] if host.count(":") == 1 else host

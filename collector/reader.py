@@ -84,7 +84,7 @@ class Reader:
 
     def _read(self, con: duckdb.DuckDBPyConnection, sql: str, params: Params) -> pa.Table:
         try:
-            check_statement(con, sql)
+            check_statement(con, sql, params)
             return con.sql(sql, params=params or None).to_arrow_reader(65_536).read_all()
         except (QueryRefused, duckdb.Error) as e:
             raise ReaderError(str(e)) from e

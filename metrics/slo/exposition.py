@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from collector.counters import label_value
 from metrics.slo.counters import CounterRow
 from metrics.slo.status import StatusRow
 from metrics.slo.windows import format_seconds
@@ -36,11 +37,7 @@ PERIOD = "period"
 
 def labels_text(labels: Labels) -> str:
     """`{a="b",...}` with the values escaped."""
-    escaped = (
-        f'{k}="' + v.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-        for k, v in labels.items()
-    )
-    return "{" + ",".join(escaped) + "}"
+    return "{" + ",".join(f'{k}="{label_value(v)}"' for k, v in labels.items()) + "}"
 
 
 def _identity(row: StatusRow | CounterRow) -> Labels:

@@ -89,6 +89,14 @@ def test_a_command_is_carried_out_once_by_its_id(collector: Any) -> None:
     assert [row[:2] for row in log(collector)] == [("numbers.add", "c-1"), ("numbers.add", None)]
 
 
+@pytest.mark.parametrize("at", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"])
+def test_a_time_that_utc_cannot_hold_is_refused(collector: Any, at: str) -> None:
+    refused = ask(collector, "boss-1", {"action": "numbers.add", "arguments": {"number": 2, "at": at}})
+    assert refused.status_code == 400
+    assert "after 9999 in UTC" in refused.json()["fields"]["at"]
+    assert CALLS == []
+
+
 def test_only_administrators_act(collector: Any) -> None:
     command = {"action": "numbers.add", "arguments": {"number": 2}}
     assert ask(collector, "reader-1", command).status_code == 403

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from collector.decode import decode
+from collector.fence import fence, fenced, resident
 from collector.serve import Collector
 from tests.collector.conftest import StartCollector
 from tests.collector.requests import body
@@ -254,9 +255,149 @@ def test_limits(start_collector: StartCollector) -> None:
         assert (answer.status_code, "stopped after 0.5 s" in answer.json()["error"]) == (400, True)
         answer = door.post("/sql", json={"sql": "SELECT * FROM range(1001)"})
         assert (answer.status_code, "more than 1000 rows" in answer.json()["error"]) == (400, True)
-        answer = door.post("/sql", json={"sql": "SELECT repeat('x', 10000) AS t FROM range(500)"})
+        answer = door.post("/sql", json={"sql": "SELECT repeat('x', 10000) || range AS t FROM range(500)"})
         assert (answer.status_code, "more than 1000000 bytes" in answer.json()["error"]) == (400, True)
         assert ask(door, "SELECT * FROM range(1000)").num_rows == 1000
+
+
+GROWING = [
+    "SELECT length(repeat('x', 1000000000) || repeat('y', 1000000000))",
+    "SELECT len(range(400000000))",
+    "SELECT len(range($1, $2))",
+    "SELECT len(generate_series(1, 1e9::BIGINT))",
+    "SELECT unnest(range(range)) FROM range(1000000000, 1000000001)",
+    "SELECT length(repeat('x', 4000000000))",
+    "SELECT length('x'.repeat(4000000000))",
+    "SELECT system.main.\"REPEAT\"('x', 4000000000)",
+    "SELECT repeat(repeat('x', 10000), 10000)",
+    "SELECT repeat(s, 10000) FROM (SELECT repeat('x', 10000) AS s)",
+    "SELECT repeat('x', range) FROM range(1000000000, 1000000001)",
+    "SELECT regexp_replace(repeat('a', 100000000), 'a', 'bbbb', 'g')",
+    "SELECT lpad('x', 1000000000, 'y') || rpad('x', 1000000000, 'y')",
+    "SELECT list_resize([1], 1000000000), array_resize([1], 1000000000)",
+    "SELECT bitstring('1', 1000000000)",
+    "SELECT format('{:>1000000000}', 'x')",
+    "SELECT format('{:>{}}', 'x', 1000000000)",
+    "SELECT printf('%1000000000d', 1)",
+    "SELECT printf('%*d', 1000000000, 1)",
+    "SELECT printf('%' || '1000000000d', 1)",
+    "SELECT length(list_reduce(range(40)::VARCHAR[], lambda x, y: x || x))",
+    "SELECT [[[a for a in [1, 2]] for b in [1, 2]] for c in [1, 2]]",
+    "WITH RECURSIVE c(n, s) AS (SELECT 1, 'aa' UNION ALL SELECT n + 1, s || s FROM c WHERE n < 30) "
+    "SELECT max(length(s)) FROM c",
+    "WITH RECURSIVE c(n, s) AS (SELECT 1, 'aa' UNION ALL SELECT n + 1, replace(s, 'a', 'aa') FROM c WHERE n < 30) "
+    "SELECT max(length(s)) FROM c",
+    "WITH RECURSIVE c(n, s) AS (SELECT 1, [1] UNION ALL SELECT n + 1, [s, s] FROM c WHERE n < 30) FROM c",
+]
+
+
+@pytest.mark.parametrize("sql", GROWING)
+def test_no_value_may_be_as_long_as_the_asker_likes(door: httpx.Client, sql: str) -> None:
+    answer = door.post("/sql", json={"sql": sql, "params": [0, 400_000_000] if "$1" in sql else None})
+    assert answer.status_code == 400
+    assert "here" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("SELECT len(range($1 + 1)) AS v", 6),
+        ("SELECT repeat('-', 20) || lpad('7', 3, '0') AS v", "-" * 20 + "007"),
+        ("SELECT format('{:>5.1f}', 1.25) || printf('%03d', 7) AS v", "  1.2007"),
+        ("SELECT count(*) AS v FROM range(1000000)", 1_000_000),
+        (
+            "WITH RECURSIVE c(n, s) AS (SELECT 1, 'a' UNION ALL SELECT n + 1, s || '/' || n FROM c WHERE n < 3) "
+            "SELECT max(s) AS v FROM c",
+            "a/1/2",
+        ),
+    ],
+)
+def test_short_values_of_such_functions_are_made(door: httpx.Client, sql: str, value: object) -> None:
+    assert ask(door, sql, [5] if "$1" in sql else None).to_pylist() == [{"v": value}]
+
+
+def _chain(start: str, grow: str, levels: int) -> str:
+    query = f"SELECT {start} AS s"
+    for _ in range(levels):
+        query = f"SELECT {grow} AS s FROM ({query})"
+    return f"SELECT length(s) FROM ({query})"
+
+
+@pytest.mark.skipif(not fenced(), reason="only Linux holds a process to a limit of its data")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        _chain("version()", "s || s || s || s || s || s || s || s || s || s", 10),
+        _chain("version()", "replace(s, '.', '..........')", 12),
+        _chain("version()", "hex(s)", 34),
+        "SELECT count(*) FROM (SELECT [range]::INTEGER[1][] AS a, NULL::INTEGER[100000][1000] AS b FROM range(9)) "
+        "WHERE b IS DISTINCT FROM [[a[1][1]]]::INTEGER[100000][1000]",
+    ],
+    ids=["concat", "replace", "hex", "arrays"],
+)
+def test_a_value_that_grows_by_other_ways_ends_its_query_only(
+    start_collector: StartCollector, sql: str
+) -> None:
+    collector = start_collector(memory_limit="256MB", query_bytes=64 << 20, queue_bytes=64 << 20)
+    with door_client(collector) as door:
+        before = resident()
+        answer = door.post("/sql", json={"sql": sql})
+        assert answer.status_code == 400
+        assert resident() - before < 1 << 30
+        # and the collector goes on, without a limit on its own memory
+        collector.store.append(decode("traces", "protobuf", body(2)).batch)
+        assert ask(door, "SELECT count(*) AS n FROM spans").to_pylist() == [{"n": 2}]
+
+
+def test_a_query_that_makes_the_process_grow_is_stopped(
+    start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grown = iter([0])
+    monkeypatch.setattr("collector.door.resident", lambda: next(grown, 1 << 50))
+    collector = start_collector()
+    slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range * b.range) % 7 = 1"
+    with door_client(collector) as door:
+        answer = door.post("/sql", json={"sql": slow})
+    assert (answer.status_code, "more memory" in answer.json()["error"]) == (400, True)
+
+
+@pytest.mark.skipif(not fenced(), reason="only Linux holds a process to a limit of its data")
+def test_the_fence_stands_while_somebody_is_inside() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with fence(1 << 30):
+        with fence(2 << 30):
+            assert resource.getrlimit(resource.RLIMIT_DATA) != before
+        assert resource.getrlimit(resource.RLIMIT_DATA) != before
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.mark.parametrize("width", [100_000, 10_000])
+def test_a_wide_answer_is_refused_with_a_line(start_collector: StartCollector, width: int) -> None:
+    collector = start_collector(query_bytes=4 << 20)
+    wide = " || ".join(["repeat('x', 10000) || r"] * (width // 10_000))
+    with door_client(collector) as door:
+        answer = door.post("/sql", json={"sql": f"SELECT r, {wide} AS t FROM range(100000) t(r)"})
+        assert answer.status_code == 400
+        assert "columns" in answer.json()["error"]
+
+
+def test_an_error_of_arrow_is_an_answer(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> bytes:
+        raise pa.ArrowInvalid("offset overflow\nat row 5")
+
+    monkeypatch.setattr("collector.door.Door._stream", fail)
+    with door_client(collector) as door:
+        answer = door.post("/sql", json={"sql": "SELECT 1"})
+    assert answer.status_code == 400
+    assert "(offset overflow)" in answer.json()["error"]
+
+
+def test_the_door_answers_its_own_name_only(door: httpx.Client) -> None:
+    assert door.get("/healthz").status_code == 200
+    assert door.get("/healthz", headers={"host": "localhost"}).status_code == 200
+    assert door.get("/healthz", headers={"host": "evil.example"}).status_code == 421
 
 
 def test_too_many_waiting_queries_are_refused(

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 
 import pytest
 
-from collector.inflate import TooLarge, inflate
+from collector.inflate import MOST_MEMBERS, TooLarge, inflate
 from collector.policy import BadRequest
 
 DATA = b"telemetry " * 5000
@@ -45,3 +46,17 @@ def test_the_limit_holds_over_all_members(parts: int) -> None:
     with pytest.raises(TooLarge):
         inflate(body, "gzip", parts * (1 << 20) - 1)
     assert len(inflate(body, "gzip", parts * (1 << 20))) == parts << 20
+
+
+def test_members_are_counted_and_read_in_one_pass() -> None:
+    assert inflate(gzip.compress(b"ab") * MOST_MEMBERS, "gzip", 1 << 20) == b"ab" * MOST_MEMBERS
+    with pytest.raises(BadRequest, match="more than 1000 members"):
+        inflate(gzip.compress(b"") * 500_000, "gzip", 1 << 20)
+
+
+def test_a_large_member_and_one_after_it() -> None:
+    noise = os.urandom(300_000)
+    body = gzip.compress(noise) + gzip.compress(DATA) + gzip.compress(b"") + bytes(100_000)
+    assert inflate(body, "gzip", 1 << 20) == noise + DATA
+    with pytest.raises(BadRequest, match="cut off"):
+        inflate(gzip.compress(noise)[:-1], "gzip", 1 << 20)

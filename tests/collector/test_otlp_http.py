@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -21,6 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from collector import http_protocol, otlp_http
+from collector.counters import Counters
 from collector.serve import Collector
 from tests.collector.conftest import StartCollector, rows
 from tests.collector.requests import body, log_request, span, trace_request
@@ -326,6 +328,60 @@ def test_an_unfinished_body_gets_408(
             b"Content-Length: 1000\r\n\r\nx"
         )
         assert s.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_senders_that_only_promise_a_body_keep_nobody_out(
+    client: httpx.Client, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otlp_http, "_STALL_SECONDS", 2.0)
+    monkeypatch.setattr(otlp_http, "_DRAIN_SECONDS", 0.2)
+    assert collector.http is not None
+    with contextlib.ExitStack() as stack:
+        waiting = []
+        for _ in range(8):
+            address = (collector.http.host, collector.http.port)
+            s = stack.enter_context(socket.create_connection(address, timeout=30))
+            s.sendall(
+                b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-protobuf\r\n"
+                b"Content-Length: 67000000\r\n\r\nx"
+            )
+            waiting.append(s)
+        while "agent_slo_collector_queue_bytes 8\n" not in collector.counters.prometheus():
+            time.sleep(0.01)
+        assert post(client, body(2)).status_code == 200
+        for s in waiting:
+            answer = s.recv(1000)
+            assert answer.startswith(b"HTTP/1.1 408")
+            assert b"stalled" in answer
+    assert count(collector) == 2
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_a_foreign_host_sees_nothing_of_a_local_collector(start_collector: StartCollector, path: str) -> None:
+    local = start_collector()
+    foreign = {"host": "evil.example:4318"}
+    for host in ("localhost", "127.0.0.1:4318", "[::1]:4318"):
+        assert httpx.get(f"http://{local.http}{path}", headers={"host": host}).status_code == 200
+    assert httpx.get(f"http://{local.http}{path}", headers=foreign).status_code == 421
+    local.stop()
+    public = start_collector(http="0.0.0.0:0", insecure=True)
+    assert public.http is not None
+    assert httpx.get(f"http://127.0.0.1:{public.http.port}{path}", headers=foreign).status_code == 200
+
+
+def test_two_hosts_are_a_bad_request(collector: Collector) -> None:
+    assert collector.http is not None
+    with socket.create_connection((collector.http.host, collector.http.port), timeout=30) as s:
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nhost: evil.example\r\n\r\n")
+        assert s.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def test_a_label_holds_no_control_characters() -> None:
+    counters = Counters()
+    counters.add("rejected", reason='a\0b\r\x1b"\n\\\ud800')
+    text = counters.prometheus()
+    assert '_rejected_total{reason="a\ufffdb\ufffd\ufffd\\"\\n\\\\\ufffd"} 1\n' in text
+    assert text.encode()
 
 
 def test_a_huge_header_is_refused_and_a_large_body_is_no_header(
