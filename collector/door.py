@@ -130,18 +130,18 @@ class Door:
         reader = result.to_arrow_reader(_BATCH_ROWS)
         out = io.BytesIO()
         rows = 0
-        with pa.ipc.new_stream(out, reader.schema) as writer:
-            for batch in reader:
-                rows += batch.num_rows
-                if rows > self._settings.query_rows:
-                    raise QueryRefused(
-                        f"more than {self._settings.query_rows} rows; aggregate, or add a LIMIT"
-                    )
-                writer.write_batch(batch)
-                if out.tell() > self._settings.query_bytes:
-                    raise QueryRefused(
-                        f"more than {self._settings.query_bytes} bytes; name fewer columns, or add a LIMIT"
-                    )
+        # Closed only at a good end: after an error its own close would fail, and hide the error.
+        writer = pa.ipc.new_stream(out, reader.schema)
+        for batch in reader:
+            rows += batch.num_rows
+            if rows > self._settings.query_rows:
+                raise QueryRefused(f"more than {self._settings.query_rows} rows; aggregate, or add a LIMIT")
+            if out.tell() + batch.nbytes > self._settings.query_bytes:
+                raise QueryRefused(
+                    f"more than {self._settings.query_bytes} bytes; name fewer columns, or add a LIMIT"
+                )
+            writer.write_batch(batch)
+        writer.close()
         return out.getvalue()
 
     @contextlib.contextmanager

@@ -120,7 +120,11 @@ class Intake:
                     break
                 group.append(item)
                 size += len(item.body)
-            outcomes = self._write(group)
+            try:
+                outcomes = self._write(group)
+            except MemoryError:
+                log.exception("no memory for %d requests", len(group))
+                outcomes = [Outcome("busy", "no memory for this request, send again")] * len(group)
             first.loop.call_soon_threadsafe(_answer, group, outcomes)
 
     def _write(self, group: list[_Item]) -> list[Outcome]:
@@ -134,6 +138,8 @@ class Intake:
             except BadRequest as e:
                 outcomes[i] = Outcome("bad", str(e))
                 continue
+            except MemoryError:  # nothing is wrong with the request
+                raise
             except Exception as e:
                 log.exception("a %s request of %d bytes broke the decoder", item.encoding, len(item.body))
                 outcomes[i] = Outcome("failed", f"this request cannot be decoded ({type(e).__name__})")

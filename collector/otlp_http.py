@@ -127,7 +127,10 @@ class OtlpHttp:
         try:
             self._admit(scope["method"], headers, content_type, encoding)
             assert encoding is not None
-            outcome = await self._take(signal, encoding, headers, incoming)
+            try:
+                outcome = await self._take(signal, encoding, headers, incoming)
+            except MemoryError as e:
+                raise self._full("memory") from e
             body = answers.success(label, encoding, outcome.rejected)
             await _respond(send, 200, body, CONTENT_TYPE[encoding], cors)
             self.counters.add("requests", transport="http", signal=label, answer="200")

@@ -49,9 +49,10 @@ _COUNTED = {
     "bitstring": 1,
     "equi_width_bins": 2,
     "to_base": 2,
+    "reservoir_quantile": 2,
 }
-"""Scalars whose result is as long as an argument says: its place, None for the distance between the first two. They may
-say up to MOST_ELEMENTS, as a constant: the memory of a long value is not counted by DuckDB's limit."""
+"""Functions whose result or state is as long as an argument says: its place, None for the distance between the first
+two. They may say up to MOST_ELEMENTS, as a constant: the memory of a long value is not counted by DuckDB's limit."""
 MOST_ELEMENTS = 10_000
 _FOLDS = frozenset({"list_reduce", "array_reduce", "reduce"})
 _FORMATS = frozenset({"printf", "format"})

@@ -167,7 +167,7 @@ class Store:
             for spans, logs in _slices(batch, self.options.commit_rows):
                 try:
                     self._commit(spans, logs)
-                except duckdb.OutOfMemoryException:
+                except (duckdb.OutOfMemoryException, MemoryError):
                     if self.on_memory_pressure is not None:
                         self.on_memory_pressure()
                     self._commit_or_fail(spans, logs)
@@ -179,6 +179,8 @@ class Store:
     def _commit_or_fail(self, spans: pa.Table | None, logs: pa.Table | None) -> None:
         try:
             self._commit(spans, logs)
+        except MemoryError as e:
+            raise StoreBusyError("commit failed, send again: no memory") from e
         except duckdb.Error as e:
             self._fail(e)
 
@@ -186,7 +188,11 @@ class Store:
         file, seq, con = self._catalogue.files[-1], self._last_seq, self._writer
         moment = _now()
         now = np.datetime64(moment, "us")
-        con.execute("BEGIN TRANSACTION")
+        try:
+            con.execute("BEGIN TRANSACTION")
+        except duckdb.TransactionException:  # a ROLLBACK that found no memory left its transaction behind
+            con.execute("ROLLBACK")
+            con.execute("BEGIN TRANSACTION")
         try:
             for name, table in (("spans", spans), ("logs", logs)):
                 if table is None or not table.num_rows:
@@ -199,7 +205,7 @@ class Store:
                 con.unregister("incoming")
                 seq += n
             con.execute("COMMIT")
-        except duckdb.Error:
+        except BaseException:  # Python and Arrow run out of memory, too
             with contextlib.suppress(duckdb.Error):  # a dead instance or an already ended transaction
                 con.execute("ROLLBACK")
             raise

@@ -279,6 +279,7 @@ GROWING = [
     "SELECT format('{:>1000000000}', 'x')",
     "SELECT format('{:>{}}', 'x', 1000000000)",
     "SELECT printf('%1000000000d', 1)",
+    "SELECT reservoir_quantile(range, 0.5, 1000000000) FROM range(10)",
     "SELECT printf('%*d', 1000000000, 1)",
     "SELECT printf('%' || '1000000000d', 1)",
     "SELECT length(list_reduce(range(40)::VARCHAR[], lambda x, y: x || x))",

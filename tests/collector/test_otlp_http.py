@@ -369,6 +369,31 @@ def test_a_foreign_host_sees_nothing_of_a_local_collector(start_collector: Start
     assert httpx.get(f"http://127.0.0.1:{public.http.port}{path}", headers=foreign).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "place", ["collector.intake.decode", "collector.store.np.arange", "collector.otlp_http.inflate"]
+)
+def test_without_memory_senders_are_asked_to_send_again(
+    client: httpx.Client, collector: Collector, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, fail)
+        answer = post(client, gzip.compress(body(2)), content_encoding="gzip")
+        assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
+    assert post(client, gzip.compress(body(2)), content_encoding="gzip").status_code == 200
+    assert count(collector) == 2
+
+
+def test_a_transaction_left_behind_does_not_stop_the_writer(
+    client: httpx.Client, collector: Collector
+) -> None:
+    collector.store._writer.execute("BEGIN TRANSACTION")
+    assert post(client, body(2)).status_code == 200
+    assert count(collector) == 2
+
+
 def test_two_hosts_are_a_bad_request(collector: Collector) -> None:
     assert collector.http is not None
     with socket.create_connection((collector.http.host, collector.http.port), timeout=30) as s:
