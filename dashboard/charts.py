@@ -30,8 +30,14 @@ def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) ->
     return figure
 
 
+def span(rows: Sequence[Mapping[str, Any]]) -> int:
+    """How many days lie from the first `day` of rows to the last, both counted."""
+    days = [row["day"] for row in rows]
+    return (max(days) - min(days)).days + 1 if days else 0
+
+
 def days_axis(figure: go.Figure, days: int) -> None:
-    """A time axis in days (UTC); up to ten days have a mark each."""
+    """A time axis over so many days (UTC); up to ten days have a mark each."""
     figure.update_xaxes(type="date", tickformat="%b %-d", dtick=86_400_000 if 0 < days <= 10 else None)
 
 

@@ -294,11 +294,20 @@ def burn_line(burn_json: Any) -> str:
 # Every ASCII punctuation mark can be escaped in CommonMark; Streamlit adds `:name:` and `$math$`, which the
 # same escape switches off. Newlines would open new blocks.
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
+# Streamlit's Markdown makes links of addresses after it has resolved escapes, so that no escape keeps them text; it
+# leaves code alone. The runs hold no mark that could end the code or mean anything where code is not understood.
+_ADDRESS = re.compile(r"((?=[^\s`\[\]<>$]*(?:://|www\.|@))[^\s`\[\]<>$]+)", re.IGNORECASE)
 
 
 def markdown_text(value: Any) -> str:
-    """Text for a place that renders Markdown (labels, badges), with nothing in it left to render."""
-    return _MARKDOWN.sub(r"\\\1", one_line(value))
+    """Text for a place that renders Markdown (labels, badges), with nothing in it left to render.
+
+    What a reader's browser would make a link of (`http://...`, `www....`, `name@host`) stands as code.
+    """
+    parts = _ADDRESS.split(one_line(value))
+    return "".join(
+        f"`{part}`" if place % 2 else _MARKDOWN.sub(r"\\\1", part) for place, part in enumerate(parts)
+    )
 
 
 def plotly_text(value: Any) -> str:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboard import charts, colours
 from dashboard.chrome import page, rows_height, table
+from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.filters import Scope, scope_filters
 from dashboard.format import (
@@ -53,7 +54,8 @@ def show(reader: Answers) -> None:
     _figures(totals)
     _tools(tools)
     repeats = reader.rows("actions_by", **scope)
-    _days([row for row in repeats if row["dimension"] == "day" and not missing(row["day"])])
+    by_day = [row for row in repeats if row["dimension"] == "day" and not missing(row["day"])]
+    _days(drawn(reader, by_day, scope["days"]))
     narrowed = _breakdown([row for row in repeats if row["dimension"] != "day"])
     _repeats(reader, scope, narrowed)
 
@@ -125,7 +127,7 @@ def _days(rows: list[Row]) -> None:
     for kind, style in KIND_STYLE.items():
         days = [row for row in rows if row[kind]]
         charts.bars(chart, days, "day", kind, words(DUPLICATE_WORDS, kind), style)
-    charts.days_axis(chart, len({row["day"] for row in rows}))
+    charts.days_axis(chart, charts.span(rows))
     charts.draw(chart, "days")
 
 

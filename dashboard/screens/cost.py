@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboard import charts, colours
 from dashboard.chrome import open_task, page, table
+from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.filters import Scope, scope_filters
 from dashboard.format import (
@@ -59,6 +60,7 @@ def show(reader: Answers) -> None:
     reader.ahead("cost_daily", "cost_distribution", "cost_tasks", **scope, by=measure)
     days = reader.rows("cost_daily", **scope, by=measure)
     with place:
+        days = drawn(reader, days, scope["days"])
         _spent(days)
     _trend(days, measure)
     _distribution(reader.rows("cost_distribution", **scope, by=measure), measure)
@@ -118,7 +120,7 @@ def _spent(days: list[Row]) -> None:
     if not agents:
         st.caption("No model call has a price.")
         return
-    charts.days_axis(chart, len({row["day"] for row in rows}))
+    charts.days_axis(chart, charts.span(rows))
     charts.draw(chart, "spent")
 
 
@@ -142,7 +144,7 @@ def _trend(days: list[Row], measure: str) -> None:
             hovertemplate=f"{name}: %{{customdata[0]}} (%{{customdata[1]}} tasks)<br>"
             "%{x|%Y-%m-%d} UTC<extra></extra>",
         )  # fmt: skip
-    charts.days_axis(chart, len(rows))
+    charts.days_axis(chart, charts.span(rows))
     charts.draw(chart, "trend")
 
 

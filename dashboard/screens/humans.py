@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboard import charts, colours
 from dashboard.chrome import open_task, page, table
+from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.filters import Scope, scope_filters
 from dashboard.format import (
@@ -57,7 +58,7 @@ def show(reader: Answers) -> None:
         )
         return
     _figures(totals)
-    _days(reader.rows("humans_daily", **scope))
+    _days(drawn(reader, reader.rows("humans_daily", **scope), scope["days"]))
     _waits(reader.rows("humans_waits", **scope))
     _breakdown(reader.rows("humans_by", **scope))
     _labels(reader, scope)
@@ -104,7 +105,7 @@ def _days(rows: list[Row]) -> None:
         "Interventions by day of the request (UTC)", "interventions", stacked=True, height=240
     )
     _kinds(chart, rows, "day", charts.DAY_HOVER)
-    charts.days_axis(chart, len({row["day"] for row in rows}))
+    charts.days_axis(chart, charts.span(rows))
     charts.draw(chart, "days")
 
 

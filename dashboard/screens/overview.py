@@ -9,6 +9,7 @@ import streamlit as st
 from dashboard import charts, colours
 from dashboard.cards import cards
 from dashboard.chrome import page, table
+from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.filters import Scope, go, scope_address, scope_filters
 from dashboard.format import (
@@ -236,13 +237,16 @@ def _outcomes(reader: Answers, scope: Scope) -> None:
     if not rows:
         st.caption("No task." if not wrong else "Nothing went wrong.")
         return
+    rows = drawn(reader, rows, scope["days"])
+    if not rows:
+        return
     title = "Tasks that went wrong" if wrong else "Tasks"
     chart = charts.chart(f"{title}, by outcome and day of start (UTC)", "tasks", stacked=True)
     for outcome, style in colours.OUTCOME_STYLE.items():
         days = [row for row in rows if row["outcome"] == outcome]
         leads_to = [[outcome, f"{row['day']:%Y-%m-%d}"] for row in days]
         charts.bars(chart, days, "day", "tasks", words(OUTCOME_WORDS, outcome), style, customdata=leads_to)
-    charts.days_axis(chart, len({row["day"] for row in rows}))
+    charts.days_axis(chart, charts.span(rows))
     st.caption("Click a bar to list its tasks.")
     picked = charts.pick(chart, "outcomes")
     if picked is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 import dashboard
 from dashboard.door import DATA_VARIABLE, _door
 from tests.agent_slo.conftest import answer
+from tests.dashboard.odd_clocks import odd_traces
 
 APP = Path(dashboard.__file__).parent / "app.py"
 
@@ -25,6 +28,16 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("samples") / "data"
     answer("import", files("sample_traces") / "first_light.jsonl.gz", "--data", data)
     return data
+
+
+@pytest.fixture(scope="session")
+def odd_clocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with tasks of today, of 1970 and of 2262, and one that lasts from 1970 until today."""
+    folder = tmp_path_factory.mktemp("odd_clocks")
+    file = folder / "traces.jsonl"
+    file.write_text(json.dumps(odd_traces(time.time_ns())), encoding="utf-8")
+    answer("import", file, "--data", folder / "data")
+    return folder / "data"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import duckdb
 import httpx
 import pytest
 
@@ -180,6 +181,65 @@ def test_text_from_a_trace_stays_text(serve: Serve, watched: Watched, tmp_path: 
     watched.settle()
     _nothing_executed(watched)
     watched.says("<script>alert('agent')</script>")
+
+
+ADDRESSES = (
+    "http://evil.example/p.png https://evil.example www.evil.example mailto:eve@evil.example eve@evil.example"
+)
+LINKING = Words(
+    agent=ADDRESSES,
+    tool=f"pay {ADDRESSES}",
+    arguments=json.dumps({"note": ADDRESSES}),
+    result=ADDRESSES,
+    span=ADDRESSES,
+    detail=ADDRESSES,
+)
+
+
+def test_an_address_in_a_trace_becomes_no_link(serve: Serve, watched: Watched, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=6, words=LINKING)
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute(
+            "UPDATE tasks SET task_type = $1, service = $1, environment = $1, app_version = $1", [ADDRESSES]
+        )
+        con.execute("UPDATE tasks SET conversation_id = $1", [ADDRESSES])
+        con.execute("UPDATE incidents SET note = $1", [ADDRESSES])
+    address = serve(data)
+    for page, path in PATHS.items():
+        watched.open(address + path)
+        _no_link_leads_outside(watched, page)
+    watched.says("http://evil.example/p.png", "www.evil.example", "eve@evil.example")
+    watched.page.get_by_text("Raw spans").click()
+    watched.page.get_by_text("Read them").click()
+    watched.settle()
+    _no_link_leads_outside(watched, "raw spans")
+    assert watched.outside == []
+
+
+def _no_link_leads_outside(watched: Watched, page: str) -> None:
+    leads_to = watched.page.evaluate("[...document.querySelectorAll('a[href]')].map(link => link.href)")
+    # The pages' own navigation is there, so that the list is known to be read.
+    assert leads_to, page
+    assert {urlsplit(link).hostname for link in leads_to} == {"127.0.0.1"}, page
+
+
+@pytest.mark.parametrize("page", list(PATHS))
+def test_spans_of_1970_and_2262_do_not_freeze_a_page(
+    serve: Serve, watched: Watched, odd_clocks: Path, page: str
+) -> None:
+    incident = json.loads(answer("incidents", "--data", odd_clocks, "--format", "json"))[0]["incident_id"]
+    tasks = json.loads(answer("tasks", "--data", odd_clocks, "--format", "json"))
+    longest = max(tasks, key=lambda task: task["wall_s"] or 0)["task_id"]
+    path = PATHS[page].replace("inc-feed", incident).replace("task-0000", longest)
+    watched.open(serve(odd_clocks) + path + ("&" if "?" in path else "?") + "range=all")
+    charts = watched.page.locator('[data-testid="stPlotlyChart"]')
+    # Each is drawn: its axes hold a bounded number of marks.
+    for place in range(charts.count()):
+        charts.nth(place).locator(".main-svg").first.wait_for(state="attached")
+    assert watched.page.locator(".xtick").count() < 60 * max(charts.count(), 1)
+    assert "cannot be read" not in watched.text()
+    assert "encountered an error" not in watched.text()
+    assert watched.errors == []
 
 
 def _nothing_executed(watched: Watched) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from dashboard import format as spelled
+
+# A code span in what `markdown_text` writes.
+_CODE = re.compile(r"(?<!\\)`([^`]+)`")
 
 NAN = float("nan")
 
@@ -100,9 +104,33 @@ def test_moments_are_utc() -> None:
 )
 def test_markdown_has_nothing_left_to_render(text: str) -> None:
     escaped = spelled.markdown_text(text)
-    assert escaped.replace("\\", "") == text
+    assert _CODE.sub(r"\1", escaped).replace("\\", "") == text
+    escaped = _CODE.sub("", escaped)
     for mark in "*[]()!:$<>`#.":
         assert escaped.count(mark) == escaped.count("\\" + mark)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://evil.example/p.png",
+        "HTTPS://evil.example",
+        "www.evil.example",
+        "mailto:eve@evil.example",
+        "eve@evil.example",
+        "(see http://evil.example), WWW.evil.example",
+        "a`http://evil.example`b",
+        "<http://evil.example>",
+        "[x](http://evil.example)",
+        "$http://evil.example$ \\",
+    ],
+)
+def test_an_address_stands_as_code_so_that_no_link_is_made_of_it(text: str) -> None:
+    escaped = spelled.markdown_text(text)
+    assert _CODE.findall(escaped)
+    assert _CODE.sub(r"\1", escaped).replace("\\", "") == text.replace("\\", "")
+    rest = _CODE.sub(" ", escaped).replace("\\", "").lower()
+    assert not any(mark in rest for mark in ("://", "www.", "@"))
 
 
 def test_plotly_gets_no_tags_and_no_line_breaks() -> None:
