@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -24,12 +24,13 @@ _EFFECTS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One moment: when (UTC), what happened, the spans that show it, whether it is the fault itself."""
+    """One moment: when (UTC), what happened, the spans that show it, whether it is the fault or undoes it."""
 
     at: datetime
     text: str
     span_ids: tuple[str, ...] = ()
     fault: bool = False
+    undoes: bool = False
 
 
 def tell(evidence: Evidence) -> list[Line]:
@@ -90,11 +91,30 @@ def _calls(evidence: Evidence, pointed: set[str]) -> list[Line]:
             before = call
             continue
         equal = 0
-        lines.append(_line(call, earlier.get(call.tool), call.span_id in pointed))
+        if call.span_id in pointed and (undone := _undone_by(evidence, call)) is not None:
+            line = _line(call, earlier.get(call.tool), False)
+            lines.append(replace(line, text=f"{line.text}; undoes {undone}", undoes=not line.fault))
+        else:
+            lines.append(_line(call, earlier.get(call.tool), call.span_id in pointed))
         if call.executed:
             earlier[call.tool] = call
         before = call
     return lines
+
+
+def _undone_by(evidence: Evidence, call: Call) -> str | None:
+    """The tool whose act this call undid; a finding points at what undid it too."""
+    if not call.executed or call.duplicate or call.compensated:
+        return None
+    undone = (
+        c.tool
+        for c in evidence.calls
+        if c.compensated
+        and call.span_id in c.evidence
+        and c.tool != call.tool
+        and (c.ended_at or c.started_at) <= call.started_at
+    )
+    return next(undone, None)
 
 
 def _line(call: Call, earlier: Call | None, pointed: bool) -> Line:

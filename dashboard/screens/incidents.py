@@ -16,6 +16,7 @@ from collector.reader import ReaderError
 from dashboard import charts, colours
 from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
 from dashboard.configuration import ConfigurationError, metrics_settings
+from dashboard.days import drawn
 from dashboard.door import Answers, data_folder
 from dashboard.filters import RANGES, USUAL_RANGE
 from dashboard.format import (
@@ -234,7 +235,7 @@ def _story(reader: Answers, row: Row) -> None:
         [
             {
                 "at": when(line.at),
-                "mark": "✕ fault" if line.fault else "",
+                "mark": "✕ fault" if line.fault else "↶ undone by" if line.undoes else "",
                 "text": one_line(line.text, 400),
                 "spans": list(line.span_ids),
             }
@@ -255,6 +256,9 @@ def _seen(reader: Answers, row: Row) -> None:
     days = reader.rows("incident_daily", fingerprint=row["fingerprint"])
     if len(days) < 2:
         return
+    days = drawn(reader, days, None)
+    if not days:
+        return
     chart = charts.chart("Tasks it was seen in, by day (UTC)", "tasks", height=200)
     chart.add_bar(
         x=[day["day"] for day in days],
@@ -262,7 +266,7 @@ def _seen(reader: Answers, row: Row) -> None:
         marker={"color": colours.VERMILION},
         hovertemplate="%{y:,} tasks<br>%{x|%Y-%m-%d} UTC<extra></extra>",
     )
-    charts.days_axis(chart, len(days))
+    charts.days_axis(chart, charts.span(days))
     charts.draw(chart, "seen")
 
 
