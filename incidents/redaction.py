@@ -90,7 +90,11 @@ class Redactor:
         if isinstance(value, Mapping):
             return {self.text(str(key)): self._entry(str(key), item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.redact(item) for item in value]
+            flags = [False, *(isinstance(item, str) and detectors.is_secret_flag(item) for item in value)]
+            return [
+                self._wiped(item) if flag and item != "" else self.redact(item)
+                for flag, item in zip(flags, value, strict=False)
+            ]
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LEAST_CARD:
             return self._placeholder("CARD", str(value)) if detectors.is_card(str(abs(value))) else value
         return value

@@ -3,6 +3,10 @@
 Each detector has two patterns. `candidate` is RE2 and runs over whole Arrow columns: cheap, may say yes too often,
 never no too often. `shape` is Python's and only meets texts that a candidate let through; `confirm` then decides by
 checksum or by form. The order matters: what a longer secret contains must not be cut out of it piecemeal.
+
+Whoever sends a text chooses it, so the time for a text grows with its length and no faster: no pattern may look for
+its end from every place where it could begin. Either what is repeated has an upper bound, or what lies between two
+beginnings is read once.
 """
 
 from __future__ import annotations
@@ -12,6 +16,9 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+
+from collector.redaction.vendors import FORMS
 
 PLACEHOLDER = re.compile(r"<[A-Z][A-Z_]*:[0-9a-f]{10}>")
 """What stands in place of a value: its type and ten hex digits of its HMAC."""
@@ -66,13 +73,18 @@ def is_iban(text: str) -> bool:
 
 
 def is_phone(text: str) -> bool:
-    """Whether this is a telephone number: 8 to 15 digits, in international or in one of two national spellings."""
+    """Whether this is a telephone number: 8 to 15 digits after `+`, 10 to 13 of a national spelling.
+
+    A national one begins with 0, or is North American, where neither area nor exchange begins with 0 or 1.
+    """
     digits = re.sub(r"\D", "", text)
     if not 8 <= len(digits) <= 15 or len(set(digits)) < 3:
         return False
-    if text.startswith("+") or text.startswith("0"):
-        return digits[0] != "0" or not text.startswith("+")
-    # North America: neither an area nor an exchange begins with 0 or 1
+    if text.startswith("+"):
+        return digits[0] != "0"
+    if text.startswith("0"):
+        return 10 <= len(digits) <= 13
+    digits = digits.removeprefix("1")
     return len(digits) == 10 and digits[0] in "23456789" and digits[3] in "23456789"
 
 
@@ -91,14 +103,19 @@ def _is_basic(text: str) -> bool:
 def _is_dense(text: str) -> bool:
     """Whether a token is more than words joined by dashes."""
     body = text[3:]
-    return (
-        len(re.findall(r"\d", body)) >= 2
-        and re.search(r"[A-Za-z0-9]{12}|[A-Z].*[a-z]|[a-z].*[A-Z]", body) is not None
+    return len(re.findall(r"[0-9]", body)) >= 2 and (
+        re.search(r"[A-Za-z0-9]{12}", body) is not None
+        or (re.search("[A-Z]", body) is not None and re.search("[a-z]", body) is not None)
     )
 
 
+# Letters of alphabets that are written with spaces between the words: elsewhere an address begins within a word.
+_WIDE_LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0370-\u04ff"
 _LOCAL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'-"
-_DOMAIN = re.compile(r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
+_WIDE_LOCAL = _LOCAL + "".join(c for c in map(chr, range(0xC0, 0x500)) if re.match(f"[{_WIDE_LETTERS}]", c))
+_DOMAIN = re.compile(
+    rf"(?:[A-Za-z0-9{_WIDE_LETTERS}-]{{1,63}}\.){{1,8}}[A-Za-z{_WIDE_LETTERS}]{{2,24}}(?![A-Za-z0-9_{_WIDE_LETTERS}])"
+)
 
 
 def _find_addresses(text: str) -> Iterator[tuple[int, int]]:
@@ -107,12 +124,17 @@ def _find_addresses(text: str) -> Iterator[tuple[int, int]]:
     at = text.find("@")
     while at >= 0:
         domain = _DOMAIN.match(text, at + 1)
-        # An address begins where its word does; one that begins inside the address before it is none.
-        start = before + len(text[before:at].rstrip(_LOCAL))
+        if domain is not None:
+            # An address begins where its word does; one that begins inside the address before it is none.
+            part = text[before:at]
+            left = part.rstrip(_LOCAL)
+            if left and "\u00c0" <= left[-1] <= "\u04ff":
+                left = part.rstrip(_WIDE_LOCAL)
+            start = before + len(left)
+            if end <= start < at:
+                end = domain.end()
+                yield start, end
         before = at + 1
-        if domain is not None and end <= start < at:
-            end = domain.end()
-            yield start, end
         at = text.find("@", before)
 
 
@@ -122,11 +144,63 @@ def replace_addresses(text: str, replace: Callable[[str, str], str]) -> str:
     Also right for a JSON text as a whole, as long as no address in it follows a backslash (see `EMAIL_ESCAPED`):
     neither addresses nor placeholders hold a character that JSON escapes.
     """
+    return _replaced(text, "EMAIL", _find_addresses(text), replace)
+
+
+def _replaced(
+    text: str, name: str, places: Iterator[tuple[int, int]], replace: Callable[[str, str], str]
+) -> str:
     parts, kept = [], 0
-    for start, end in _find_addresses(text):
-        parts += [text[kept:start], replace("EMAIL", text[start:end])]
+    for start, end in places:
+        parts += [text[kept:start], replace(name, text[start:end])]
         kept = end
     return "".join([*parts, text[kept:]]) if parts else text
+
+
+_PEM_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_LONGEST_PEM = 16_000
+
+
+def _find_private_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Where PEM blocks stand; one without an end is taken as far as a key may go."""
+    end, place = 0, -1
+    for begin in _PEM_BEGIN.finditer(text):
+        if begin.start() < end:
+            continue
+        if place < begin.end():  # otherwise the end found before is still the next one
+            found = _PEM_END.search(text, begin.end())
+            place, last = (found.start(), found.end()) if found else (len(text), len(text))
+        end = last if place - begin.end() <= _LONGEST_PEM else begin.end() + _LONGEST_PEM
+        yield begin.start(), end
+
+
+_JWT_BEGIN = re.compile(r"(?<![A-Za-z0-9])eyJ")
+_JWT_PART = re.compile(r"[A-Za-z0-9_-]*+")
+_LEAST_JWT_PART = 8
+
+
+def _find_jwts(text: str) -> Iterator[tuple[int, int]]:
+    """Where JSON web tokens stand. Many of them may seem to begin in one part: its end is looked for once."""
+    end, part = 0, -1
+    for begin in _JWT_BEGIN.finditer(text):
+        start = begin.start()
+        if start < end:
+            continue
+        if part <= start:
+            part = _end_of_part(text, start)
+        if part - start - 3 < _LEAST_JWT_PART or not text.startswith(".", part):
+            continue
+        second = _end_of_part(text, part + 1)
+        if second - part - 1 < _LEAST_JWT_PART:
+            continue
+        end = _end_of_part(text, second + 1) if text.startswith(".", second) else second
+        yield start, end
+
+
+def _end_of_part(text: str, start: int) -> int:
+    found = _JWT_PART.match(text, start)
+    return start if found is None else found.end()
 
 
 @dataclass(frozen=True)
@@ -137,120 +211,184 @@ class Detector:
     candidate: str
     shape: re.Pattern[str]
     confirm: Callable[[str], bool] | None = None
-    fast: Callable[[str, Callable[[str, str], str]], str] | None = None
-    """The same as `shape`, quicker."""
+    find: Callable[[str], Iterator[tuple[int, int]]] | None = None
+    """The same as `shape` (where it begins, at least), in one pass."""
+    beside: re.Pattern[str] | None = None
+    """What must stand within `_BESIDE` characters before it: for numbers that could be anything."""
 
     def sub(self, text: str, replace: Callable[[str, str], str]) -> str:
         """The text with every confirmed match replaced by `replace(type, value)`."""
-        if self.fast is not None:
-            return self.fast(text, replace)
-        confirm, name = self.confirm, self.name
+        if self.find is not None:
+            return _replaced(text, self.name, self.find(text), replace)
+        confirm, name, beside = self.confirm, self.name, self.beside
 
         def one(match: re.Match[str]) -> str:
             value = match[0]
-            return value if confirm is not None and not confirm(value) else replace(name, value)
+            if confirm is not None and not confirm(value):
+                return value
+            if beside is not None and not beside.search(
+                text[max(0, match.start() - _BESIDE) : match.start()]
+            ):
+                return value
+            return replace(name, value)
 
         return self.shape.sub(one, text)
 
 
+_BESIDE = 48
+# Where a word may begin in a JSON text as it stands: also after an escape, whose letter is none of the word.
+_CARD_START = r"(?:^|[^0-9A-Za-z_.-]|\\[nrtbf]|\\u[0-9A-Fa-f]{4})"
+_START = r"(?:^|[^0-9A-Za-z]|\\[nrtbf]|\\u[0-9A-Fa-f]{4})"
+
+
+def _issued(name: str, confirm: Callable[[str], bool] | None = None) -> Detector:
+    """The detector of a type of key, from the list of issuers."""
+    forms = [form for form in FORMS if form.type == name]
+    shapes = [
+        f"{f.prefix}[{f.body}]{{{f.least}{'' if f.exact else ','}}}{f.tail}" + "(?![A-Za-z0-9])" * f.exact
+        for f in forms
+    ]
+    begins = "|".join(f.prefix + f"[{f.body}]{{8}}" * f.exact for f in forms)
+    return Detector(
+        name,
+        # what follows is looked at by `shape`: a pattern per issuer would be slow to build for every batch
+        _START + f"(?:{begins})[A-Za-z0-9_+/=.@-]{{8}}",
+        re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(shapes) + ")"),
+        confirm,
+    )
+
+
 DETECTORS: tuple[Detector, ...] = (
-    Detector(
-        "PRIVATE_KEY",
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
-        re.compile(
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]{0,16000}?"
-            r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
-        ),
-    ),
-    Detector(
-        "JWT",
-        r"eyJ[A-Za-z0-9_-]{8}",
-        re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
-    ),
+    Detector("PRIVATE_KEY", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY", _PEM_BEGIN, find=_find_private_keys),
+    Detector("JWT", r"eyJ[A-Za-z0-9_-]{8}", _JWT_BEGIN, find=_find_jwts),
     Detector(
         "BEARER",
         r"(?i:bearer|basic) +[A-Za-z0-9._~+/=-]{12}",
-        re.compile(r"(?i:\b(?:bearer|basic) +)[A-Za-z0-9._~+/=-]{11,}[A-Za-z0-9_~/=-]"),
+        re.compile(r"(?i:(?<![A-Za-z0-9])(?:bearer|basic) +)[A-Za-z0-9._~+/=-]{11,}[A-Za-z0-9_~/=-]"),
         _is_basic,
     ),
     Detector(
         "URL_PASSWORD",
-        r"://[^\s/:@\"]+:[^\s/@\"]+@",
+        r"://[^\s/:@\"]*:[^\s/@\"]+@",
         re.compile(r"(?<=://)[^\s/:@\"]{0,100}:[^\s/@\"]{1,200}(?=@)"),
     ),
+    _issued("AWS_KEY"),
+    _issued("GITHUB_TOKEN"),
+    _issued("GITLAB_TOKEN"),
+    _issued("SLACK_TOKEN"),
+    _issued("GOOGLE_KEY"),
+    _issued("STRIPE_KEY"),
+    _issued("API_KEY", _is_dense),
     Detector(
-        "AWS_KEY",
-        r"A(?:KIA|SIA|GPA|IDA|ROA)[A-Z0-9]{16}",
-        re.compile(r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{16}\b"),
-    ),
-    Detector(
-        "GITHUB_TOKEN",
-        r"gh[pousr]_[A-Za-z0-9]{20}|github_pat_[A-Za-z0-9_]{20}",
-        re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255})"),
-    ),
-    Detector("GITLAB_TOKEN", r"glpat-[A-Za-z0-9_-]{16}", re.compile(r"\bglpat-[A-Za-z0-9_-]{16,}")),
-    Detector(
-        "SLACK_TOKEN", r"xox[abeoprs]-[A-Za-z0-9-]{10}", re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}")
-    ),
-    Detector("GOOGLE_KEY", r"AIza[A-Za-z0-9_-]{30}", re.compile(r"\bAIza[A-Za-z0-9_-]{30,}")),
-    Detector(
-        "STRIPE_KEY",
-        r"[srp]k_(?:live|test)_[A-Za-z0-9]{10}|whsec_[A-Za-z0-9]{16}",
-        re.compile(r"\b(?:[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9]{16,})"),
-    ),
-    Detector(
-        "API_KEY",
-        r"\b(?:[spr]k-[A-Za-z0-9]|hf_[A-Za-z0-9]{20}|npm_[A-Za-z0-9]{20}|lsv2_|pypi-[A-Za-z0-9_]|dop_v1_|shpat_|SG\.)",
-        re.compile(
-            r"\b(?:[spr]k-[A-Za-z0-9][A-Za-z0-9_-]{14,}[A-Za-z0-9]|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}"
-            r"|lsv2_[a-z]{2}_[A-Za-z0-9_]{20,}|pypi-[A-Za-z0-9_-]{20,}|dop_v1_[a-f0-9]{20,}|shpat_[a-fA-F0-9]{20,}"
-            r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"
-        ),
-        _is_dense,
+        "SAS",
+        r"[?&;]sig=[A-Za-z0-9%+/_-]{16}",
+        re.compile(r"(?<=[?&;]sig=)[A-Za-z0-9%+/=_-]{16,}"),
     ),
     Detector(
         "EMAIL",
-        r"[A-Za-z0-9._%+'-]@[A-Za-z0-9-]+\.",
+        r"[^\s\"<>(),;:@\[\]]@[^\s\"<>(),;:@.\[\]]+\.",
         # possessive, from the start of a word: every word is looked at once
         re.compile(
-            r"(?<![A-Za-z0-9._%+'-])[A-Za-z0-9._%+'-]++@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b"
+            rf"(?<![A-Za-z0-9._%+'{_WIDE_LETTERS}-])[A-Za-z0-9._%+'{_WIDE_LETTERS}-]++@{_DOMAIN.pattern}"
         ),
-        fast=replace_addresses,
+        find=_find_addresses,
     ),
     Detector(
         "IBAN",
-        r"\b[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4}",
+        _START + r"[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4}",
         re.compile(r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,3})?\b"),
         is_iban,
     ),
     Detector(
         "CARD",
-        r"(?:^|[^0-9A-Za-z_.-])[2-6](?:[ -]?[0-9]){12}",
+        _CARD_START + r"[2-6](?:[ -]?[0-9]){12}",
         re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])"),
         is_card,
     ),
     Detector(
+        "SSN",
+        r"[0-9]{3}-[0-9]{2}-[0-9]{4}",
+        re.compile(r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])"),
+        beside=re.compile(r"(?i)ssn|social[ _-]{0,2}security"),
+    ),
+    Detector(
         "PHONE",
-        r"\+[1-9]|\([2-9][0-9]{2}\) ?[2-9]|\b[2-9][0-9]{2}[ .-][2-9][0-9]{2}[ .-][0-9]{4}\b|\b0[0-9]{2,4}[ /][0-9]{5}",
+        r"\+[1-9]|\([2-9][0-9]{2}\) ?[2-9]|"
+        + _START
+        + r"(?:1[ .-]\(?[2-9][0-9]{2}|0[1-9][0-9]{1,3}[ /][0-9]{5})",
         re.compile(
             r"(?<![\w.])(?:\+[1-9]\d{0,2}[ ./-]?(?:\(\d{1,4}\)[ ./-]?)?\d(?:[ ./-]?\d){5,12}"
-            r"|\([2-9]\d{2}\)[ ]?[2-9]\d{2}[ .-]?\d{4}|[2-9]\d{2}([ .-])[2-9]\d{2}\1\d{4}"
-            r"|0\d{2,4}[ /]\d{5,9})(?![\w-]|\.\d)"
+            r"|(?:1[ .-]?)?\([2-9]\d{2}\)[ ]?[2-9]\d{2}[ .-]?\d{4}|1([ .-])[2-9]\d{2}\1[2-9]\d{2}\1\d{4}"
+            r"|0[1-9]\d{1,3}[ /]\d{5,9})(?![\w-]|\.\d)"
         ),
         is_phone,
     ),
+    # Order numbers are written like North American telephone numbers: such a one is one where somebody says so.
+    Detector(
+        "PHONE",
+        r"[2-9][0-9]{2}[ .-][2-9][0-9]{2}[ .-][0-9]{4}",
+        re.compile(r"(?<![\w.-])[2-9]\d{2}([ .-])[2-9]\d{2}\1\d{4}(?![\w-]|\.\d)"),
+        is_phone,
+        beside=re.compile(
+            r"(?i)phone|mobile|whatsapp|(?<![a-z])(?:tel|cell|call|fax|sms|text|dial|ring|reach)(?![a-z])"
+        ),
+    ),
 )
 
-EMAIL_ESCAPED = r"\\[A-Za-z0-9._%+'-]+@"
-"""RE2: in a JSON text, an address right after a backslash, whose first letter may be part of an escape."""
+EMAIL_ESCAPED = r"\\[A-Za-z0-9._%+'\x{C0}-\x{4FF}-]+@|\\u0[0-4][0-9A-Fa-f]{2}[^\s\"@]*@|@[^\s\"@]*\\u0[0-4]"
+"""RE2: in a JSON text, an address after a backslash, whose first letter may be part of an escape or be one."""
 
+_LONE_PASSWORD_WORDS = (
+    *("password", "passwd", "passphrase", "passwort", "kennwort", "contraseña", "contrasena", "motdepasse"),
+    *(
+        "mot de passe",
+        "mot_de_passe",
+        "senha",
+        "wachtwoord",
+        "lösenord",
+        "losenord",
+        "adgangskode",
+        "passord",
+    ),
+    *("salasana", "hasło", "haslo", "heslo", "jelszó", "jelszo", "şifre", "sifre", "parolă", "пароль"),
+    *("κωδικός πρόσβασης", "密码", "密碼", "パスワード", "비밀번호"),
+)
+"""The word for a password, wherever it stands in a name."""
+_PASSWORDS = "|".join(_LONE_PASSWORD_WORDS)
+
+
+def _as_escaped(word: str) -> str:
+    return "".join(c if c.isascii() else rf"\\+u{ord(c):04x}" for c in word)
+
+
+# For RE2: what is not ASCII costs a pattern much when case does not matter, so both spellings are written out; and in
+# JSON texts within a document, whose writers escape what is not ASCII, the first letter says nothing of the rest.
+_ASCII_PASSWORDS = "|".join(word for word in _LONE_PASSWORD_WORDS if word.isascii())
+_OTHER_PASSWORDS = "|".join(
+    dict.fromkeys(
+        spelling
+        for word in _LONE_PASSWORD_WORDS
+        if not word.isascii()
+        for spelling in (word, word.capitalize(), word.upper())
+    )
+)
+_ESCAPED_PASSWORDS = "|".join(
+    _as_escaped(word[word[0].lower() != word[0].upper() :])
+    for word in _LONE_PASSWORD_WORDS
+    if not word.isascii()
+)
+_KEYS = (
+    r"(?:secret[_-]?)?(?:api|access|private|secret|account|encryption|signing|master|service|license)[_-]?key"
+)
 # A key whose value is secret by its name. Not among them: `..._tokens` (they are counted), an idempotency key and
 # a session id (they say which work belongs together).
 _SECRET_KEY = re.compile(
-    r"(?i)(?:^|[_\-. ])(?:pass(?:word|wd|phrase|code)?|pwd|secrets?|api[_-]?key|apikey|(?:secret[_-]?)?access[_-]?key"
-    r"|private[_-]?key|secret[_-]?key|client[_-]?secret|auth(?:orization)?|credentials?|cookies?|set[_-]cookie"
-    r"|cvv2?|cvc2?|ssn|pin(?:[_-]?code)?|otp|iban|card[_-]?number|account[_-]?number|routing[_-]?number"
-    r"|connection[_-]?string|dsn|(?:(?:access|auth|refresh|id|session|bearer|security|csrf|api)[_-]?)?token)$"
+    rf"(?i)(?:(?:^|[_\-. ])(?:pass(?:code)?|pwd|secrets?|{_KEYS}|client[_-]?secret"
+    r"|auth(?:orization)?|credentials?|cookies?|set[_-]cookie"
+    r"|cvv2?|cvc2?|ssn|social[_-]?security(?:[_-]?(?:no|number))?|pin(?:[_-]?code)?|otp|iban|card[_-]?number"
+    r"|account[_-]?number|routing[_-]?number"
+    r"|connection[_-]?string|dsn|(?:(?:access|auth|refresh|id|session|bearer|security|csrf|api)[_-]?)?token)"
+    rf"|(?:{_PASSWORDS}))$"
 )
 # Of these a short word is no secret: `"token": "the"` is how models tell what they were about to say.
 _WEAK_KEY = re.compile(r"(?i)(?:token|auth|pass|dsn|credentials?|secrets?)$")
@@ -258,24 +396,78 @@ _PHONE_KEY = re.compile(
     r"(?i)(?:^|[_\-. ])(?:(?:tele|mobile[_-]?|cell[_-]?)?phone|mobile|msisdn|whatsapp|fax|tel)(?:[_-]?(?:no|number))?$"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FLAGS = rf"pass|pwd|secret|token|auth|credentials?|{_KEYS}|client[_-]secret|(?:access|auth|api)[_-]token"
+
+
+def _either_case(pattern: str) -> str:
+    """An RE2 pattern of ASCII words for both cases: `(?i)` would let the long s and the Kelvin sign in, at a cost."""
+    return re.sub(
+        r"\\.|\[[^\]]*\]|[a-z]",
+        lambda m: f"[{m[0]}{m[0].upper()}]" if len(m[0]) == 1 else m[0],
+        pattern,
+    )
+
+
+_COMMAND_CANDIDATE = _either_case(
+    rf"--(?:[A-Za-z0-9]+[_-])*(?:{_FLAGS}|{_ASCII_PASSWORDS})[\s\\\"'=]|(?:^|[\s\"'])(?:-u|--user|-a)[\s\\\"'=]"
+    r"|(?:^|[\s\"'])-p[^\s-]"
+)
 KEY_CANDIDATE = (
-    r"(?i:pass(?:word|wd|phrase|code)?|pwd|secrets?|api[_-]?key|(?:access|private|secret)[_-]?key|token"
-    r"|auth(?:orization)?|credentials?|cookies?|cvv2?|cvc2?|ssn|pin(?:[_-]?code)?|otp|iban"
-    r"|(?:card|account|routing)[_-]?number|connection[_-]?string|dsn"
-    r"|(?:phone|mobile|msisdn|whatsapp|fax|tel)(?:[_-]?(?:no|number))?)"
-    r"\\*[\"']?\s*(?:[:=]|is )"
+    rf"(?:{_OTHER_PASSWORDS}|{_ESCAPED_PASSWORDS}|"
+    + _either_case(
+        rf"(?:{_ASCII_PASSWORDS}|pass(?:code)?|pwd|secrets?|{_KEYS}|token"
+        r"|auth(?:orization)?|credentials?|cookies?|cvv2?|cvc2?|ssn|social[_-]?security(?:[_-]?(?:no|number))?"
+        r"|pin(?:[_-]?code)?|otp|iban|(?:card|account|routing)[_-]?number|connection[_-]?string|dsn"
+        r"|(?:phone|mobile|msisdn|whatsapp|fax|tel)(?:[_-]?(?:no|number))?)"
+    )
+    + rf")(?:\\*[\"']?\s*(?:[:=：]|\\+uff1a|is )|>)|{_COMMAND_CANDIDATE}"
 )
 """RE2: a key, in JSON or in a text, that may be secret by its name."""
+_NAMES = (
+    rf"{_PASSWORDS}|(?:(?<![a-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))(?:pwd|{_KEYS}|client[_-]?secret|secret"
+    r"|(?:access|auth|refresh|session|api|bot)[_-]?token|token|cvv|cvc|pin)"
+)
 TEXT_CANDIDATE = (
-    r"(?i:password|passwd|passphrase|pwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|cvv|cvc|pin)"
-    r"\\?[\"']?\s*(?:[:=]|is )"
+    rf"(?:{_OTHER_PASSWORDS}|"
+    + _either_case(rf"(?:{_ASCII_PASSWORDS}|pwd|secret|key|token|cvv|cvc|pin)")
+    + rf")(?:\\?[\"']?\s*(?:[:=：]|is )|>)|{_COMMAND_CANDIDATE}"
 )
 """RE2: a secret named in running text."""
 _IN_TEXT = re.compile(
-    r"""(?ix) (?P<name>\b(?:[a-z0-9]+[_-])*(?:password|passwd|passphrase|pwd|secret|api[_-]?key|apikey|access[_-]?key
-    |private[_-]?key|client[_-]?secret|(?:access|auth|refresh|session)[_-]?token|token|cvv|cvc|pin)\b)
-    (?P<gap>\\?["']?\s*(?:[:=]|\bis\b)\s*\\?["']?) (?P<value>[^\s"'\\,;<>(){}\[\]]{4,200})"""
+    rf"(?i)(?P<name>(?:{_NAMES})(?![a-z0-9_]))"
+    r"(?P<gap>\\?[\"']?\s*(?:[:=：]|\bis\b)\s*\\?[\"']?)(?P<value>[^\s\"'\\,;<>(){}\[\]]{4,})"
 )
+_IN_XML = re.compile(
+    rf"(?i)(?P<name><[a-z0-9:_.-]{{0,60}}?(?:{_NAMES}))(?P<gap>(?:\s[^<>]{{0,100}})?>)(?P<value>[^<>\s][^<>]{{2,1000}})(?=</)"
+)
+_GAP = r"""(?P<gap>=|[ \t]{1,8}\\{0,4}["']?|\\{0,4}["'],\s{0,8}\\{0,4}["'])"""
+_IN_COMMAND = re.compile(
+    rf"(?i)(?P<name>(?<![\w-])--(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?:{_PASSWORDS}|{_FLAGS})){_GAP}"
+    r"(?P<value>[^\s\"'\\,;<>()\[\]-][^\s\"'\\]{3,})"
+)
+_FLAG = re.compile(rf"(?i)--(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?:{_PASSWORDS}|{_FLAGS})")
+# Programs whose short options carry a password: what each option looks like, and who reads it so.
+_PROGRAM_OPTIONS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (
+        re.compile(
+            rf"(?P<name>(?<![\w-])(?:-u|--user)){_GAP}(?P<value>[^\s\"':\\,]{{1,100}}:[^\s\"'\\,]{{1,200}})"
+        ),
+        ("curl", "http"),
+    ),
+    (
+        re.compile(r"(?P<name>(?<![\w-])-p)(?P<gap>[\"']?)(?P<value>[^\s\"'\\,-][^\s\"'\\,]{2,200})"),
+        ("mysql", "mariadb", "sshpass", "mongo"),
+    ),
+    (
+        re.compile(rf"(?P<name>(?<![\w-])-p){_GAP}(?P<value>[^\s\"'\\,-][^\s\"'\\,]{{2,200}})"),
+        ("sshpass", "docker login"),
+    ),
+    (
+        re.compile(rf"(?P<name>(?<![\w-])-a){_GAP}(?P<value>[^\s\"'\\,-][^\s\"'\\,]{{2,200}})"),
+        ("redis-cli",),
+    ),
+)
+_COMMAND_LENGTH = 400
 
 
 def is_secret_key(name: str) -> bool:
@@ -304,13 +496,45 @@ def is_phone_value(text: str) -> bool:
 
 
 def secrets_named_in(text: str, replace: Callable[[str, str], str]) -> str:
-    """A text with `password: X` and the like replaced. `password: required` is a word and stays."""
+    """A text with `password: X`, `--password X`, `<password>X</password>`, `curl -u me:X` and the like replaced.
 
-    def one(match: re.Match[str]) -> str:
-        value = match["value"].rstrip(".!?")
-        rest = match["value"][len(value) :]
-        if len(value) < 4 or not re.search(r"\d|[^A-Za-z.:/-]", value):
-            return match[0]
+    `password: required` is a word and stays.
+    """
+
+    def put(match: re.Match[str], value: str, rest: str = "") -> str:
         return match["name"] + match["gap"] + replace("SECRET", value) + rest
 
-    return _IN_TEXT.sub(one, text)
+    def named(match: re.Match[str]) -> str:
+        value = match["value"].rstrip(".!?")
+        if len(value) < 4 or not re.search(r"\d|[^A-Za-z.:/-]", value):
+            return match[0]
+        return put(match, value, match["value"][len(value) :])
+
+    def flagged(match: re.Match[str]) -> str:
+        value = match["value"]
+        return put(match, value) if re.search(r"\d|[^A-Za-z.:/-]|.[A-Z]", value) else match[0]
+
+    text = _IN_TEXT.sub(named, text)
+    if "</" in text:
+        text = _IN_XML.sub(lambda match: put(match, match["value"]), text)
+    if "--" in text:
+        text = _IN_COMMAND.sub(flagged, text)
+    for option, programs in _PROGRAM_OPTIONS:
+        if any(program in text for program in programs):
+            text = option.sub(partial(_of_program, text, programs, put), text)
+    return text
+
+
+def _of_program(
+    text: str, programs: tuple[str, ...], put: Callable[[re.Match[str], str], str], match: re.Match[str]
+) -> str:
+    """An option's password, when one of the programs that read it so stands before it on the line."""
+    start = match.start()
+    line = max(text.rfind("\n", max(0, start - _COMMAND_LENGTH), start), start - _COMMAND_LENGTH, 0)
+    command = text[line:start]
+    return put(match, match["value"]) if any(program in command for program in programs) else match[0]
+
+
+def is_secret_flag(text: str) -> bool:
+    """Whether this word of a command says that the next one is a secret: `--password`."""
+    return text.startswith("--") and len(text) < _COMMAND_LENGTH and _FLAG.fullmatch(text) is not None

@@ -6,6 +6,7 @@ ones stay different: every decision about repeats comes out as without redaction
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 import logging
@@ -39,11 +40,13 @@ log = logging.getLogger("agent_slo.redaction")
 # What Python's json writes for "+" and "@" with the strictest settings; rare, so such documents are simply read.
 _ESCAPED = r"\\u00[2-7][0-9A-Fa-f]"
 _SHAPES = "|".join(d.candidate for d in DETECTORS)
-_DOCUMENT = f"{_SHAPES}|{KEY_CANDIDATE}|{_ESCAPED}"
+# What `collector.values` makes of bytes: their text is base64, which no pattern reads.
+_BYTES = r'\{"base64":'
+_DOCUMENT = f"{_SHAPES}|{KEY_CANDIDATE}|{_ESCAPED}|{_BYTES}"
 _LEAF = f"{_SHAPES}|{TEXT_CANDIDATE}"
 # What a document must not hold for its addresses to be replaced in the text as it stands, without reading the JSON.
 _MORE_THAN_ADDRESSES = "|".join(
-    [*(d.candidate for d in DETECTORS if d.name != "EMAIL"), KEY_CANDIDATE, _ESCAPED, EMAIL_ESCAPED]
+    [*(d.candidate for d in DETECTORS if d.name != "EMAIL"), KEY_CANDIDATE, _ESCAPED, _BYTES, EMAIL_ESCAPED]
 )
 _SHORTEST = 6
 _DEEPEST = 96
@@ -60,8 +63,9 @@ _LEAST_CARD = 10**12
 
 _PLAIN, _SECRET, _WEAK, _PHONE = range(4)
 _SPAN_DOCUMENTS = ("attributes", "events", "links")
-_SPAN_TEXTS = ("name", "status_message")
 _LOG_DOCUMENTS = ("attributes", "body")
+# Checked when they are decoded: hexadecimal digits and nothing else.
+_IDS = frozenset({"trace_id", "span_id", "parent_span_id"})
 
 
 class Redactor:
@@ -72,7 +76,7 @@ class Redactor:
         self._key = key
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._kinds: dict[str, tuple[int, str]] = {}
+        self._kinds: dict[str, int] = {}
         # The same addresses come again and again: a conversation is sent with every call of its model.
         self._digests: dict[str, str] = {}
         self._dropper = ContentDropper(rules, self.placeholder)
@@ -105,13 +109,12 @@ class Redactor:
             return batch
         with self._lock:
             return Batch(
-                self._table(batch.spans, _SPAN_DOCUMENTS, _SPAN_TEXTS),
-                self._table(batch.logs, _LOG_DOCUMENTS, ()),
+                self._table(batch.spans, _SPAN_DOCUMENTS),
+                self._table(batch.logs, _LOG_DOCUMENTS),
             )
 
-    def _table(
-        self, table: pa.Table | None, documents: Sequence[str], texts: Sequence[str]
-    ) -> pa.Table | None:
+    def _table(self, table: pa.Table | None, documents: Sequence[str]) -> pa.Table | None:
+        """Every string of the table is looked through: `documents` and `resource` as JSON, the others as they are."""
         if table is None or not table.num_rows:
             return table
         services = table.column("service").combine_chunks().dictionary_encode()
@@ -126,25 +129,52 @@ class Redactor:
             return pc.fill_null(flags.take(services.indices), nameless == wanted)
 
         active, dropping = pc.invert(rows("keep")), rows("drop-content")
+        dropped = pc.any(dropping).as_py()
         table = self._replace(table, "resource", self._resources(table.column("resource"), active))
-        for name in documents:
-            column = table.column(name).combine_chunks()
-            if pc.any(dropping).as_py():
-                column = _at(column, dropping, partial(self._dropped, name))
-            hits = active
-            if self.rules.find_names is None:
-                hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _DOCUMENT), False))
-            table = self._replace(table, name, _at(column, hits, self._clean))
-        for name in texts:
-            column = table.column(name).combine_chunks()
-            if name == "status_message":
-                column = _at(column, dropping, lambda found: [self._dropper.message(t) for t in found])
-            hits = pc.and_(active, pc.fill_null(pc.match_substring_regex(column, _LEAF), False))
-            table = self._replace(table, name, _at(column, hits, self._texts))
-            if self.rules.find_names is not None and name == "status_message":
-                column = table.column(name).combine_chunks()
+        columns = {name: table.column(name).combine_chunks() for name in documents}
+        columns = {name: column for name, column in columns.items() if column.null_count < len(column)}
+        if dropped:
+            columns = {n: _at(column, dropping, partial(self._dropped, n)) for n, column in columns.items()}
+        hits = None
+        if (
+            columns and self.rules.find_names is None
+        ):  # one look at all of them: to build the pattern costs more than to use it
+            hits = pc.fill_null(
+                pc.match_substring_regex(pa.concat_arrays(list(columns.values())), _DOCUMENT), False
+            )
+        for place, (name, column) in enumerate(columns.items()):
+            rows_hit = (
+                active if hits is None else pc.and_(active, hits.slice(place * len(column), len(column)))
+            )
+            table = self._replace(table, name, _at(column, rows_hit, self._clean))
+        if dropped and "status_message" in table.column_names:
+            column = table.column("status_message").combine_chunks()
+            column = _at(column, dropping, lambda found: [self._dropper.message(t) for t in found])
+            table = self._replace(table, "status_message", column)
+        table = self._plain(table, {"resource", *documents, *_IDS}, active)
+        if self.rules.find_names is not None and "status_message" in table.column_names:
+            column = table.column("status_message").combine_chunks()
+            column = _at(column, active, lambda found: [self._nameless(t) for t in found])
+            table = self._replace(table, "status_message", column)
+        return table
+
+    def _plain(self, table: pa.Table, others: set[str], active: pa.Array) -> pa.Table:
+        """The columns that are no documents. Most hold a few words many times: each is looked at once, all together."""
+        coded = {
+            field.name: table.column(field.name).combine_chunks().dictionary_encode()
+            for field in table.schema
+            if field.type == pa.string() and field.name not in others
+        }
+        words = pa.concat_arrays([column.dictionary for column in coded.values()])
+        if not pc.any(pc.match_substring_regex(words, _LEAF)).as_py():
+            return table
+        for name, column in coded.items():
+            before = column.dictionary.to_pylist()
+            after = self._texts(before)
+            if after != before:
+                clean = pa.array(after, pa.string()).take(column.indices)
                 table = self._replace(
-                    table, name, _at(column, active, lambda f: [self._nameless(t) for t in f])
+                    table, name, pc.if_else(active, clean, table.column(name).combine_chunks())
                 )
         return table
 
@@ -236,17 +266,26 @@ class Redactor:
         """
         if depth > _DEEPEST:
             raise RecursionError
-        renamed: list[tuple[str, str]] = []
         mapping = isinstance(node, dict)
+        if isinstance(node, dict):
+            leaves.name(node, nest)
+            if len(node) == 1 and (text := _text_of_bytes(node.get("base64"))) is not None:
+                sent: list[Any] = [text]
+                number = leaves.open(node, "base64", sent, nest, None)
+                self._walk(sent, leaves, number, depth + 1, layers, names)
+                return
+        secret_next = _NOTHING if mapping else _words_after_flags(node)
         key: Any
         for key, value in _entries(node):
             kind, about = _PLAIN, names
             if mapping:
                 about = names and (self.rules.find_names is None or self.rules.may_hold_names(key))
-                kind, name = self._kinds.get(key) or self._classify(key)
-                if name != key:
-                    renamed.append((key, name))
-            if isinstance(value, str):
+                known = self._kinds.get(key)
+                kind = self._classify(key) if known is None else known
+            if key in secret_next:
+                node[key] = self.placeholder("SECRET", str(value))
+                leaves.touch(nest)
+            elif isinstance(value, str):
                 if kind and (replaced := self._by_key(kind, value)) is not None:
                     node[key] = replaced
                     leaves.touch(nest)
@@ -271,12 +310,9 @@ class Redactor:
                 if replaced is not None:
                     node[key] = replaced
                     leaves.touch(nest)
-        if isinstance(node, dict):
-            for old, new in renamed:
-                leaves.rename(node, old, new, nest)
 
-    def _classify(self, key: str) -> tuple[int, str]:
-        """(what a key's name says about its value, the key without secrets in it); remembered."""
+    def _classify(self, key: str) -> int:
+        """What a key's name says about its value; remembered."""
         kind = _PLAIN
         if key not in self.rules.mapped and not key.startswith("agent_slo."):
             if detectors.is_secret_key(key):
@@ -285,9 +321,8 @@ class Redactor:
                 kind = _PHONE
         if len(self._kinds) >= _MOST_KEYS:
             self._kinds.clear()
-        found = kind, self._text(key) if len(key) >= _SHORTEST else key
-        self._kinds[key] = found
-        return found
+        self._kinds[key] = kind
+        return kind
 
     def _by_key(self, kind: int, value: str) -> str | None:
         if not value:
@@ -310,6 +345,8 @@ class Redactor:
         """Everything under a key whose name says that it is secret."""
         if depth > _DEEPEST:
             raise RecursionError
+        if isinstance(node, dict):
+            leaves.name(node, nest)
         key: Any
         for key, value in _entries(node):
             if isinstance(value, (dict, list)):
@@ -325,7 +362,8 @@ class Redactor:
                 clean = self._nameless(clean)
             if clean is not leaves.texts[place]:
                 leaves.put(place, clean)
-        leaves.close()
+        keys = [key for key in leaves.keys if len(key) >= _SHORTEST]
+        leaves.close({old: new for old, new in zip(keys, self._texts(keys), strict=True) if old != new})
 
     # ------------------------------------------------------------------ texts
 
@@ -348,9 +386,6 @@ class Redactor:
                 out[i] = texts[i]
         return out
 
-    def _text(self, text: str) -> str:
-        return self._texts([text])[0]
-
     def _nameless(self, text: str) -> str:
         """The text without names of persons; the same object when it holds none."""
         find = self.rules.find_names
@@ -372,8 +407,11 @@ class Redactor:
             self._read[text] = found
         parts, kept = [], 0
         held = [m.span() for m in PLACEHOLDER.finditer(text)] if found and "<" in text else []
+        passed = 0
         for start, end in found:
-            if any(start < last and first < end for first, last in held):
+            while passed < len(held) and held[passed][1] <= start:
+                passed += 1
+            if passed < len(held) and held[passed][0] < end:
                 continue  # what is replaced already is no name
             parts += [text[kept:start], self.placeholder("PERSON", text[start:end])]
             kept = end
@@ -389,17 +427,20 @@ class _Leaves:
         self.exact = False
         """Whether the document at hand holds long numbers, which a faster reader would round."""
         self._places: list[tuple[Any, Any, int]] = []
-        # JSON texts within documents: (where it stands, its key, what it holds, the JSON text around it, its text)
-        self._nested: list[tuple[Any, Any, list[Any], int, str]] = []
+        # JSON texts within documents: (where it stands, its key, what it holds, the JSON text around it, its text);
+        # without a text: a text that was sent as bytes
+        self._nested: list[tuple[Any, Any, list[Any], int, str | None]] = []
         self._changed: set[int] = set()
-        self._renames: list[tuple[dict[str, Any], str, str, int]] = []
+        self.keys: dict[str, None] = {}
+        """Every key of every object, once."""
+        self._objects: dict[int, list[dict[str, Any]]] = {}
 
     def add(self, node: Any, key: Any, text: str, nest: int, names: bool) -> None:
         self.texts.append(text)
         self.may_hold_names.append(names)
         self._places.append((node, key, nest))
 
-    def open(self, node: Any, key: Any, held: list[Any], nest: int, text: str) -> int:
+    def open(self, node: Any, key: Any, held: list[Any], nest: int, text: str | None) -> int:
         self._nested.append((node, key, held, nest, text))
         return len(self._nested) - 1
 
@@ -409,31 +450,73 @@ class _Leaves:
             self._changed.add(nest)
             nest = self._nested[nest][3]
 
-    def rename(self, node: dict[str, Any], old: str, new: str, nest: int) -> None:
-        self._renames.append((node, old, new, nest))
+    def name(self, node: dict[str, Any], nest: int) -> None:
+        """Remember the keys of an object."""
+        self.keys.update(dict.fromkeys(node))
+        self._objects.setdefault(nest, []).append(node)
 
     def put(self, place: int, text: str) -> None:
         node, key, nest = self._places[place]
         node[key] = text
         self.touch(nest)
 
-    def close(self) -> None:
-        for _, _, _, nest in self._renames:
-            self.touch(nest)
+    def close(self, renames: dict[str, str]) -> None:
+        """Write the JSON texts anew in which something changed. `renames`: keys that hold a secret themselves."""
+        if renames:
+            for nest, nodes in self._objects.items():
+                if any(not renames.keys().isdisjoint(node) for node in nodes):
+                    self.touch(nest)
         # innermost first: an outer text is written from what its inner ones have become
         for number in range(len(self._nested) - 1, -1, -1):
             if number in self._changed:
                 node, key, held, _, text = self._nested[number]
-                self._rename_in(number)
-                node[key] = _written_like(text, held[0])
-        self._rename_in(-1)
+                self._rename_in(number, renames)
+                node[key] = _bytes_of_text(held[0]) if text is None else _written_like(text, held[0])
+        self._rename_in(-1, renames)
 
-    def _rename_in(self, nest: int) -> None:
-        for node, old, new, where in self._renames:
-            if where == nest and old in node:
-                moved = {new if k == old else k: v for k, v in node.items()}
+    def _rename_in(self, nest: int, renames: dict[str, str]) -> None:
+        if not renames:
+            return
+        for node in self._objects.get(nest, ()):
+            if not renames.keys().isdisjoint(node):
+                moved = {renames.get(key, key): value for key, value in node.items()}
                 node.clear()
                 node.update(moved)
+
+
+_NOTHING: frozenset[int] = frozenset()
+
+
+def _words_after_flags(words: Any) -> frozenset[int]:
+    """Which words of a command's arguments are secrets because of the word before them: `["--password", "X"]`."""
+    found = {
+        place + 1
+        for place, word in enumerate(words[:-1])
+        if isinstance(word, str)
+        and word[:1] == "-"
+        and isinstance(words[place + 1], (str, int))
+        and not isinstance(words[place + 1], bool)
+        and (
+            detectors.is_secret_flag(word)
+            or (word in ("-u", "--user") and "curl" in words[:place] and ":" in str(words[place + 1]))
+        )
+        and words[place + 1] != ""
+    }
+    return frozenset(found) if found else _NOTHING
+
+
+def _text_of_bytes(value: Any) -> str | None:
+    """The text that was sent as bytes; None when it is none."""
+    if not isinstance(value, str):
+        return None
+    try:
+        return base64.b64decode(value, validate=True).decode()
+    except ValueError:  # no base64, or no UTF-8
+        return None
+
+
+def _bytes_of_text(text: str) -> str:
+    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
 def _entries(node: Any) -> Iterable[tuple[Any, Any]]:
