@@ -24,7 +24,7 @@ _UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 _lock = threading.Lock()
 _inside = 0
-_first: int | None = None
+_first = 0
 _before: tuple[int, int] = (-1, -1)
 
 
@@ -49,9 +49,11 @@ def fenced() -> bool:
 
 @contextlib.contextmanager
 def fence(allowance: int) -> Iterator[None]:
-    """Within the block the process can grow `allowance` bytes past what it had at the first such block of all.
+    """Within the block the process can grow `allowance` bytes past what it had when the block began.
 
-    Blocks may overlap; the last to leave takes the fence down.
+    Blocks may overlap: those that begin within another's count from where the first of them began, so that queries at
+    once do not add up, and the last to leave takes the fence down. What the derivation takes meanwhile is in the
+    allowance: it stays within DuckDB's own limit, which the allowance holds.
     """
     if sys.platform != "linux":
         yield
@@ -61,9 +63,8 @@ def fence(allowance: int) -> Iterator[None]:
     global _inside, _first, _before
     with _lock:
         now = int(psutil.Process().memory_info().data)
-        if _first is None:
-            _first = now
         if _inside == 0:
+            _first = now
             _before = resource.getrlimit(resource.RLIMIT_DATA)
         _inside += 1
         soft, hard = _before
