@@ -173,9 +173,12 @@ def test_what_the_collector_replaced_stays_and_equal_values_stay_equal() -> None
 
 
 def test_every_detector_of_the_store_works_in_the_export() -> None:
-    assert {detector.name for detector in DETECTORS} - {"URL_PASSWORD", "PRIVATE_KEY", "GITLAB_TOKEN", "SAS"} <= set(
-        PLANTED
-    )
+    assert {detector.name for detector in DETECTORS} - {
+        "URL_PASSWORD",
+        "PRIVATE_KEY",
+        "GITLAB_TOKEN",
+        "SAS",
+    } <= set(PLANTED)
     assert (
         Redactor().text("https://ada:hunter2@db.example.com/x") == "https://<URL_PASSWORD_1>@db.example.com/x"
     )
