@@ -125,6 +125,9 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
                 self._count(label, "OK")
                 return b""
             outcome = await self.intake.submit(signal, "protobuf", body)
+        except MemoryError:  # nothing is wrong with the request
+            self.counters.add("refused", reason="store")
+            await self._unavailable(label, "no memory for this request right now; send it again", context)
         finally:
             budget.give(held)
             budget.leave()

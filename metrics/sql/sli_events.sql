@@ -1,23 +1,10 @@
 -- Grain: one row per SLI and subject (a task, or something in it): what objectives count.
--- Inputs: tasks, attempts, uncertain, retry_chains, retry_faults, claims, dead_letters, saga, plans, time_limits, run_verdicts,
+-- Inputs: judged, tasks, attempts, uncertain, retry_chains, retry_faults, claims, dead_letters, saga, plans, time_limits, run_verdicts,
 --   task_runs, _escalations; variable as_of.
 -- No row for `availability`: its events are slices of time, not tasks (passes/availability.sql).
 -- Event time is the moment the verdict became due. For latency, active_latency and cost, `good` means measured: the
 -- objective holds `value` against its own cut; `bad` is bad whatever the cut.
-WITH judged AS (
-  SELECT
-    *,
-    CASE
-      WHEN outcome = 'completed' THEN 'good'
-      WHEN outcome = 'handed_over' THEN CASE WHEN claimed = 'success' THEN 'good' ELSE 'unknown' END
-      WHEN outcome = 'cancelled_user' THEN CASE WHEN decided_at < deadline_at AND NOT had_trouble AND interventions = 0 THEN 'excluded' ELSE 'bad' END
-      WHEN outcome = 'unknown' THEN 'unknown'
-      ELSE 'bad'
-    END AS completion
-  FROM tasks
-  WHERE outcome NOT IN ('running', 'waiting_human')
-),
-per_task AS (
+WITH per_task AS (
   SELECT 'task_completion' AS sli, *, completion AS verdict, NULL::DOUBLE AS value FROM judged
   UNION ALL
   SELECT 'autonomous_completion', *,
