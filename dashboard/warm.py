@@ -26,6 +26,7 @@ _POLL_SECONDS = 0.5
 _USUAL = {**EVERYTHING, "days": RANGES[USUAL_RANGE]}
 FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
     "overview": (
+        ("as_of", {}),
         ("filter_choices", {}),
         ("overview_since_yesterday", {**_USUAL, "days": 2}),
         ("overview_new_versions", {}),
@@ -37,6 +38,7 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
     ),
     "tasks": (("task_filters", {}),),
     "actions": (
+        ("as_of", {}),
         ("actions_tools", _USUAL),
         ("actions_by", _USUAL),
         (
@@ -52,6 +54,7 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
         ),
     ),
     "humans": (
+        ("as_of", {}),
         ("humans_totals", _USUAL),
         ("humans_daily", _USUAL),
         ("humans_waits", _USUAL),
@@ -59,6 +62,7 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
         ("humans_list", {**_USUAL, "kinds": None, "decisions": None}),
     ),
     "cost": (
+        ("as_of", {}),
         ("cost_totals", _USUAL),
         ("cost_daily", {**_USUAL, "by": "active"}),
         ("cost_distribution", {**_USUAL, "by": "active"}),

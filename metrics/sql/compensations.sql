@@ -10,11 +10,11 @@ WITH effects AS (
 undoers AS (
   SELECT task_id, kind, tool, word, start_ns, min(attempt_id) AS attempt_id
   FROM (
-    SELECT task_id, 'stated' AS kind, tool, compensates AS word, start_ns, attempt_id FROM effects WHERE outcome = 'ok' AND compensates IS NOT NULL
+    SELECT task_id, 'compensation.stated' AS kind, tool, compensates AS word, start_ns, attempt_id FROM effects WHERE outcome = 'ok' AND compensates IS NOT NULL
     UNION ALL
-    SELECT task_id, 'names_the_entity', tool, unnest(leaves), start_ns, attempt_id FROM effects WHERE outcome = 'ok' AND is_inverse
+    SELECT task_id, 'compensation.names_the_entity', tool, unnest(leaves), start_ns, attempt_id FROM effects WHERE outcome = 'ok' AND is_inverse
     UNION ALL
-    SELECT task_id, 'configured_pair', tool, unnest(leaves), start_ns, attempt_id
+    SELECT task_id, 'compensation.configured_pair', tool, unnest(leaves), start_ns, attempt_id
     FROM effects
     WHERE outcome = 'ok'
       AND task_id IN (SELECT task_id FROM effects WHERE len(compensated_by) > 0)
@@ -24,12 +24,12 @@ undoers AS (
 undone AS (
   SELECT DISTINCT task_id, kind, tool, word, start_ns, attempt_id, compensated_by
   FROM (
-    SELECT task_id, 'stated' AS kind, tool, unnest(list_concat([idempotency_key, call_id], entities)) AS word, start_ns, attempt_id, compensated_by
+    SELECT task_id, 'compensation.stated' AS kind, tool, unnest(list_concat([idempotency_key, call_id], entities)) AS word, start_ns, attempt_id, compensated_by
     FROM effects WHERE outcome <> 'refused'
     UNION ALL
-    SELECT task_id, 'names_the_entity', tool, unnest(entities), start_ns, attempt_id, compensated_by FROM effects WHERE outcome <> 'refused'
+    SELECT task_id, 'compensation.names_the_entity', tool, unnest(entities), start_ns, attempt_id, compensated_by FROM effects WHERE outcome <> 'refused'
     UNION ALL
-    SELECT task_id, 'configured_pair', tool, unnest(list_concat(leaves, entities)), start_ns, attempt_id, compensated_by
+    SELECT task_id, 'compensation.configured_pair', tool, unnest(list_concat(leaves, entities)), start_ns, attempt_id, compensated_by
     FROM effects WHERE outcome <> 'refused' AND len(compensated_by) > 0
   )
   WHERE word IS NOT NULL
@@ -40,8 +40,8 @@ meetings AS (
   FROM undone u
   JOIN (SELECT DISTINCT task_id, kind, word, tool FROM undoers) o ON o.task_id = u.task_id AND o.kind = u.kind AND o.word = u.word
   WHERE CASE u.kind
-    WHEN 'names_the_entity' THEN o.tool <> u.tool
-    WHEN 'configured_pair' THEN len(list_filter(u.compensated_by, lambda undoer: o.tool GLOB undoer)) > 0
+    WHEN 'compensation.names_the_entity' THEN o.tool <> u.tool
+    WHEN 'compensation.configured_pair' THEN len(list_filter(u.compensated_by, lambda undoer: o.tool GLOB undoer)) > 0
     ELSE true
   END
 ),
@@ -57,7 +57,7 @@ found AS (
 )
 SELECT
   z.task_id, f.attempt_id, f.by_attempt, z.span_id AS by_span_id, z.last_ns AS undone_ns,
-  'compensation.' || arg_min(f.kind, list_position(['stated', 'names_the_entity', 'configured_pair'], f.kind)) AS rule
+  arg_min(f.kind, list_position(['compensation.stated', 'compensation.names_the_entity', 'compensation.configured_pair'], f.kind)) AS rule
 FROM found f
 JOIN effects z ON z.attempt_id = f.by_attempt
 GROUP BY z.task_id, f.attempt_id, f.by_attempt, z.span_id, z.last_ns

@@ -69,7 +69,7 @@ def test_an_answer_is_kept_until_the_next_pass(samples: Path, monkeypatch: pytes
 
 
 def test_questions_asked_ahead_are_answered_once(samples: Path, asked: Asked) -> None:
-    scope = FIRST["actions"][0][1]
+    scope = dict(FIRST["actions"])["actions_tools"]
     with answers(samples) as reader:
         reader.ahead("actions_tools", "actions_by", **scope)
         assert reader.rows("actions_tools", **scope)[0]["whole"]
