@@ -114,7 +114,7 @@ def test_the_last_of_a_crowd_makes_all_of_it_synchronised(tmp_path: Path) -> Non
 
 
 @settings(
-    max_examples=8,
+    max_examples=4,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
