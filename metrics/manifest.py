@@ -10,6 +10,7 @@ from typing import Literal
 
 from metrics.conventions import Compiled
 from metrics.conventions.logs import CompiledLogs
+from metrics.intervals import with_intervals
 
 Kept = Literal["core", "work"]
 
@@ -55,7 +56,8 @@ def views() -> tuple[tuple[str, str], ...]:
     present = {entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql")}
     if set(names) != present:
         raise RuntimeError(f"metrics/sql/views and its _order differ: {sorted(set(names) ^ present)}")
-    return tuple((name, folder.joinpath(f"{name}.sql").read_text(encoding="utf-8")) for name in names)
+    texts = (folder.joinpath(f"{name}.sql").read_text(encoding="utf-8") for name in names)
+    return tuple((name, with_intervals(text)) for name, text in zip(names, texts, strict=True))
 
 
 @cache

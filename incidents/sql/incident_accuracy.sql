@@ -1,7 +1,7 @@
 -- Grain: one row per kind of finding: how many incidents a person called real or a false alarm.
 -- Inputs: incidents.
 -- Precision is of reviewed incidents only, with the share that was reviewed beside it and the Wilson 95 % interval
--- (z = 1.959963984540054, z^2 = 3.841458820694124). What was missed altogether nobody can count here.
+-- (metrics/intervals.py). What was missed altogether nobody can count here.
 WITH counts AS (
   SELECT
     kind,
@@ -16,12 +16,6 @@ SELECT
   kind, incidents, reviewed, real, false_alarms,
   reviewed / incidents AS coverage,
   CASE WHEN reviewed > 0 THEN real / reviewed END AS precision,
-  CASE WHEN reviewed > 0 THEN
-    greatest(0, (real / reviewed + 3.841458820694124 / (2 * reviewed) - 1.959963984540054 * sqrt(
-      real / reviewed * (1 - real / reviewed) / reviewed + 3.841458820694124 / (4 * reviewed * reviewed))) / (1 + 3.841458820694124 / reviewed))
-  END AS precision_low,
-  CASE WHEN reviewed > 0 THEN
-    least(1, (real / reviewed + 3.841458820694124 / (2 * reviewed) + 1.959963984540054 * sqrt(
-      real / reviewed * (1 - real / reviewed) / reviewed + 3.841458820694124 / (4 * reviewed * reviewed))) / (1 + 3.841458820694124 / reviewed))
-  END AS precision_high
+  {{wilson_lower(real, reviewed)}} AS precision_low,
+  {{wilson_upper(real, reviewed)}} AS precision_high
 FROM counts

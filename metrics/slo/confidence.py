@@ -6,10 +6,8 @@ import math
 
 from scipy.special import betainc
 
+from metrics.intervals import Z95
 from metrics.slo.arithmetic import Number, budget, exact
-
-Z95 = 1.959963984540054
-"""Two-sided 95 % quantile of the normal distribution."""
 
 
 def wilson(good: int, n: int, z: float = Z95) -> tuple[float, float] | None:

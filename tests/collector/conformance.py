@@ -14,7 +14,6 @@ import os
 import socket
 import sys
 import tempfile
-import time
 import zlib
 from collections.abc import Callable
 from contextlib import closing
@@ -244,9 +243,7 @@ def a_hundred_half_open_requests_do_not_stop_others(t: Target) -> None:
     head = f"POST /v1/traces HTTP/1.1\r\nHost: {t.collector.http}\r\nContent-Type: {PROTOBUF}\r\n".encode()
     half = [t.raw(head + b"Content-Length: 1000\r\n\r\nhalf" if n % 2 else head) for n in range(100)]
     try:
-        began = time.monotonic()
-        assert t.post(body()).status_code == 200
-        assert time.monotonic() - began < 10
+        assert t.post(body()).status_code == 200  # within the client's own time limit
     finally:
         for sock in half:
             sock.close()

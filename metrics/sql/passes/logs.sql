@@ -68,7 +68,7 @@ FROM placed
 UNION ALL
 SELECT
   seq, received_at, trace_id, left(md5(concat_ws('|', span_id, at_ns, attributes)), 16), span_id, event, 'internal', at_ns, at_ns, 'unset', NULL,
-  service, scope, NULL, NULL, '{"openinference.span.kind":"EVALUATOR"}', resource,
+  service, scope, NULL, NULL, '{"gen_ai.operation.name":"evaluate"}', resource,
   '[' || json_object('name', event, 'time_ns', at_ns, 'attributes', attributes::JSON)::VARCHAR || ']', NULL, NULL
 FROM known
 WHERE event = 'gen_ai.evaluation.result' AND trace_id <> '' AND span_id <> '';

@@ -2,7 +2,7 @@
 -- Inputs: core.tasks, core.human_labels, core.interventions, core.findings, core.pipeline.
 -- Precision: of the labelled tasks that asked, those that needed a human. Recall: of the tasks labelled as needing one,
 -- those that asked. Both of labelled tasks only, with the share that is labelled beside them, and with the Wilson 95 %
--- interval: z = 1.959963984540054, z^2 = 3.841458820694124.
+-- interval (metrics/intervals.py).
 WITH per_task AS (
   SELECT
     t.agent, t.task_type,
@@ -54,22 +54,10 @@ SELECT
   labelled_asked / nullif(asked, 0) AS asked_coverage,
   needed, needed_asked, missed, suspected_missed,
   precision,
-  CASE WHEN needed_asked = 0 THEN 0 * precision ELSE
-    (precision + 3.841458820694124 / (2 * labelled_asked)
-      - 1.959963984540054 * sqrt(precision * (1 - precision) / labelled_asked + 3.841458820694124 / (4 * labelled_asked * labelled_asked)))
-    / (1 + 3.841458820694124 / labelled_asked) END AS precision_lower,
-  CASE WHEN needed_asked = labelled_asked THEN precision ELSE
-    (precision + 3.841458820694124 / (2 * labelled_asked)
-      + 1.959963984540054 * sqrt(precision * (1 - precision) / labelled_asked + 3.841458820694124 / (4 * labelled_asked * labelled_asked)))
-    / (1 + 3.841458820694124 / labelled_asked) END AS precision_upper,
+  {{wilson_lower(needed_asked, labelled_asked)}} AS precision_lower,
+  {{wilson_upper(needed_asked, labelled_asked)}} AS precision_upper,
   recall,
-  CASE WHEN needed_asked = 0 THEN 0 * recall ELSE
-    (recall + 3.841458820694124 / (2 * needed)
-      - 1.959963984540054 * sqrt(recall * (1 - recall) / needed + 3.841458820694124 / (4 * needed * needed)))
-    / (1 + 3.841458820694124 / needed) END AS recall_lower,
-  CASE WHEN needed_asked = needed THEN recall ELSE
-    (recall + 3.841458820694124 / (2 * needed)
-      + 1.959963984540054 * sqrt(recall * (1 - recall) / needed + 3.841458820694124 / (4 * needed * needed)))
-    / (1 + 3.841458820694124 / needed) END AS recall_upper,
+  {{wilson_lower(needed_asked, needed)}} AS recall_lower,
+  {{wilson_upper(needed_asked, needed)}} AS recall_upper,
   level_known, right_level
 FROM shares
