@@ -10,23 +10,27 @@ from metrics import canonical, messages
 from metrics.conventions import words
 
 
+def _without_free_text(column: pa.ChunkedArray) -> pa.Array:
+    free_text = frozenset(words()["free_text"])
+    return pa.array([canonical.without(text, free_text) for text in column.to_pylist()], pa.string())
+
+
+_TEXTS = duckdb.list_type(VARCHAR)
+_FUNCTIONS = (
+    ("canonical_arguments", canonical.canonical_column, [VARCHAR], VARCHAR),
+    ("argument_leaves", canonical.leaves_column, [VARCHAR], _TEXTS),
+    ("result_entities", canonical.entities_column, [VARCHAR, VARCHAR], _TEXTS),
+    ("without_free_text", _without_free_text, [VARCHAR], VARCHAR),
+    ("read_messages", messages.read_column, [BOOLEAN, *[VARCHAR] * 6], duckdb.type(messages.SQL_TYPE)),
+    ("event_content", messages.event_content_column, [VARCHAR], duckdb.type(messages.CONTENT_SQL_TYPE)),
+    ("plain_result", messages.plain_result_column, [VARCHAR], duckdb.type(messages.RESULT_SQL_TYPE)),
+)
+"""Kept for ever: the instance goes on calling a function after the connection that registered it has closed, and
+DuckDB holds a reference only as long as that connection. One that is gone by then crashes in somebody else's code."""
+
+
 def register(con: duckdb.DuckDBPyConnection) -> None:
     """Register the functions of `metrics.canonical` and `metrics.messages` on the instance, under their SQL names."""
-    free_text = frozenset(words()["free_text"])
-
-    def without_free_text(column: pa.ChunkedArray) -> pa.Array:
-        return pa.array([canonical.without(text, free_text) for text in column.to_pylist()], pa.string())
-
-    texts = duckdb.list_type(VARCHAR)
-    listed = [
-        ("canonical_arguments", canonical.canonical_column, [VARCHAR], VARCHAR),
-        ("argument_leaves", canonical.leaves_column, [VARCHAR], texts),
-        ("result_entities", canonical.entities_column, [VARCHAR, VARCHAR], texts),
-        ("without_free_text", without_free_text, [VARCHAR], VARCHAR),
-        ("read_messages", messages.read_column, [BOOLEAN, *[VARCHAR] * 6], duckdb.type(messages.SQL_TYPE)),
-        ("event_content", messages.event_content_column, [VARCHAR], duckdb.type(messages.CONTENT_SQL_TYPE)),
-        ("plain_result", messages.plain_result_column, [VARCHAR], duckdb.type(messages.RESULT_SQL_TYPE)),
-    ]
     con.execute(
         # a count of tokens: what is negative or beyond any model is no count
         "CREATE OR REPLACE TEMP MACRO whole_number(text) AS "
@@ -44,6 +48,6 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
             "SELECT DISTINCT function_name FROM duckdb_functions()"
         ).fetchall()
     }
-    for name, function, arguments, returns in listed:
+    for name, function, arguments, returns in _FUNCTIONS:
         if name not in present:
             con.create_function(name, function, arguments, returns, type="arrow", null_handling="special")
