@@ -47,7 +47,7 @@ shown AS (
   FROM r
 ),
 told AS (
-  SELECT *, regexp_matches(call.id, '^[A-Za-z]*[_-]?[0-9]{0,4}([_-][0-9]{1,4})*$') AS counts_only FROM shown WHERE call.id IS NOT NULL
+  SELECT *, counts_only(call.id, call.name) AS counts_only FROM shown WHERE call.id IS NOT NULL
 ),
 calls AS (
   SELECT * FROM told WHERE kind <> 'history'
@@ -56,7 +56,7 @@ met AS (
   SELECT * FROM told WHERE kind <> 'open'
 ),
 -- a call left open in the earlier run and met again, or one call id executed in both; histories repeat closed calls.
--- `call_0` counts the calls of one answer: by itself it says nothing about two runs, so it needs the conversation, the
+-- An id like `call_0` counts the calls of one answer (counts_only): by itself it says nothing about two runs, so it needs the conversation, the
 -- trace, or to be the very call that the latest run before it left open
 same_call AS (
   SELECT m.run_id, c.run_id AS earlier

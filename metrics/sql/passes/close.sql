@@ -2,20 +2,31 @@
 -- One hop is enough: a join depends only on runs that share the key, and whoever is joined already is in the same task.
 -- Inputs: join_keys, new_traces, due_traces, core._join_keys, core._traces, core._trace_tasks, work.steps.
 CREATE OR REPLACE TEMP TABLE touched_keys AS
-SELECT DISTINCT md5_number_lower(key) AS key, trace_id FROM join_keys;
+SELECT DISTINCT md5_number_lower(key) AS key, trace_id, md5_number_lower(gate) AS gate FROM join_keys;
 CREATE OR REPLACE TEMP TABLE touched AS
 WITH first AS (
   SELECT trace_id, md5_number_lower(trace_id) AS trace FROM (SELECT trace_id FROM new_traces UNION SELECT trace_id FROM due_traces)
 ),
-keys AS (
-  SELECT key FROM touched_keys
+asked AS (
+  SELECT key, gate FROM touched_keys
   UNION
-  SELECT k.key FROM core._join_keys k SEMI JOIN first f ON f.trace = k.trace
+  SELECT k.key, k.gate FROM core._join_keys k SEMI JOIN first f ON f.trace = k.trace
+),
+-- one look at the many keys: what stands under the asked ones, and under their gates
+held AS (
+  SELECT k.key, k.trace
+  FROM core._join_keys k
+  SEMI JOIN (SELECT key FROM asked UNION SELECT gate FROM asked WHERE gate IS NOT NULL) a ON a.key = k.key
+),
+keys AS (
+  SELECT key
+  FROM asked
+  WHERE gate IS NULL OR gate IN (SELECT key FROM held) OR gate IN (SELECT key FROM touched_keys)
 ),
 near AS (
   SELECT trace FROM first
   UNION
-  SELECT k.trace FROM core._join_keys k SEMI JOIN keys y ON y.key = k.key
+  SELECT h.trace FROM held h SEMI JOIN keys y ON y.key = h.key
 ),
 their_tasks AS (
   SELECT DISTINCT t.task FROM core._trace_tasks t SEMI JOIN near n ON n.trace = t.trace

@@ -8,5 +8,5 @@ INSERT INTO core._trace_tasks
 SELECT DISTINCT trace_id, task_id, md5_number_lower(trace_id), md5_number_lower(task_id) FROM task_runs;
 INSERT INTO core._traces SELECT trace_id, min(start_ns), max(start_ns) FROM steps GROUP BY trace_id;
 DELETE FROM core._join_keys WHERE trace IN (SELECT md5_number_lower(trace_id) FROM known_new);
-INSERT INTO core._join_keys SELECT key, md5_number_lower(trace_id) FROM touched_keys;
+INSERT INTO core._join_keys SELECT key, md5_number_lower(trace_id), gate FROM touched_keys;
 UPDATE core._labels_seen SET said_no = getvariable('labels_upto') WHERE said_no < getvariable('labels_upto');
