@@ -13,6 +13,7 @@ import duckdb
 import psutil
 
 from collector.layout import STORAGE_VERSION, DataFolder, StoreBusyError, StoreError, quoted
+from collector.precedence import giving_way
 from collector.repair import Repair, cut_log, damage_position, set_aside_unfinished
 from collector.store_options import StoreOptions
 
@@ -31,17 +32,23 @@ class Instance:
         """Raises StoreError for a memory limit that is none."""
         self.folder = folder
         self.options = options
-        self.root = duckdb.connect(":memory:")
         self._repairs = repairs
         self._handed_out: weakref.WeakSet[duckdb.DuckDBPyConnection] = weakref.WeakSet()
-        try:
-            self._configure()
-        except BaseException:
-            self.root.close()
-            raise
+        # The engine's workers serve queries and the derivation; commits are small and run in their own thread.
+        self.root = giving_way(self._begin) if options.workers_give_way else self._begin()
 
-    def _configure(self) -> None:
-        o, root = self.options, self.root
+    def _begin(self) -> duckdb.DuckDBPyConnection:
+        """The engine, configured, with all its threads."""
+        root = duckdb.connect(":memory:")
+        try:
+            self._configure(root)
+        except BaseException:
+            root.close()
+            raise
+        return root
+
+    def _configure(self, root: duckdb.DuckDBPyConnection) -> None:
+        o = self.options
         memory = o.memory_limit or f"{_default_memory_mib()}MiB"
         for statement in (
             "SET GLOBAL TimeZone = 'UTC'",

@@ -154,7 +154,8 @@ class Intake:
             for flag, number in decoded.rejected.repairs.items():
                 self.counters.add("repaired", number, flag=flag)
             waiting.append((i, decoded.rejected))
-        batch = Batch(pa.concat_tables(spans) if spans else None, pa.concat_tables(logs) if logs else None)
+        batch = Batch(_together(spans), _together(logs))
+        del spans, logs
         failure = self._commit(batch)
         for i, rejected in waiting:
             outcomes[i] = failure or Outcome("stored", rejected=rejected)
@@ -184,6 +185,11 @@ class Intake:
         if redactor is not None:
             for kind, number in redactor.counts.items():
                 self.counters.set("redacted", number, type=kind)
+
+
+def _together(tables: list[pa.Table]) -> pa.Table | None:
+    """One table in one piece: what is in pieces costs a third more to insert, and is spread over threads."""
+    return pa.concat_tables(tables).combine_chunks() if tables else None
 
 
 def _answer(group: list[_Item], outcomes: list[Outcome]) -> None:

@@ -27,6 +27,7 @@ from collector.http_protocol import LimitedProtocol
 from collector.intake import Budget, Intake
 from collector.otlp_grpc import OtlpGrpc
 from collector.otlp_http import OtlpHttp
+from collector.precedence import give_way, tune_interpreter
 from collector.redaction.key import load_key
 from collector.redaction.redactor import Redactor
 from collector.settings import Address, CollectorError, CollectorSettings
@@ -99,8 +100,14 @@ class Collector:
 
         Returns 0 after a graceful stop. Raises CollectorError or StoreError when it cannot start.
         """
+
+        def tuned(collector: Collector) -> None:
+            tune_interpreter()
+            if ready is not None:
+                ready(collector)
+
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._main(ready, signals=True))
+            runner.run(self._main(tuned, signals=True))
         if self._left_running:
             # Everything is committed and closed. A thread inside the engine cannot be ended, and
             # tearing the interpreter down under it would abort the process.
@@ -184,6 +191,7 @@ class Collector:
                 rotate_seconds=s.rotate_seconds,
                 memory_limit=s.memory_limit,
                 threads=s.threads,
+                workers_give_way=True,
                 merge_days=s.merge_days,
                 redactor=None
                 if s.redaction.idle
@@ -308,6 +316,7 @@ class Collector:
             return None
 
         def loop() -> None:
+            give_way()
             while not asked.is_set():
                 try:
                     run(store, asked)

@@ -23,6 +23,8 @@ class StoreOptions:
     """DuckDB's memory limit, such as '2GB'; None: a quarter of the machine's memory, 0.5 to 2 GB."""
     threads: int | None = None
     """DuckDB's worker threads; None: one per core."""
+    workers_give_way: bool = False
+    """Whether DuckDB's worker threads have low precedence (Linux), so that commits go before queries."""
     lock_wait: float = 10.0
     """Seconds to wait for another process to give up the files."""
     commit_rows: int = 50_000

@@ -24,6 +24,7 @@ from collector import compaction
 from collector.catalogue import Catalogue
 from collector.gate import GATE_SECONDS, Gate
 from collector.layout import DataFolder, StoreBusyError, StoreError
+from collector.precedence import give_way
 from collector.span_files import SpanFile, log_size, remove, worth_merging
 from collector.store_options import StoreOptions
 
@@ -80,6 +81,7 @@ class Upkeep:
     # ------------------------------------------------------------------ checkpoints
 
     def _run(self) -> None:
+        give_way()
         while (database := self._next()) is not None:
             if database:
                 self._checkpoint(database)
