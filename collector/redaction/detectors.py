@@ -118,33 +118,36 @@ _DOMAIN = re.compile(
 )
 
 
-def _find_addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Where mail addresses stand. From `@` to `@`: looking at every word of a prompt costs ten times as much."""
-    before, end = 0, 0
-    at = text.find("@")
-    while at >= 0:
-        domain = _DOMAIN.match(text, at + 1)
-        if domain is not None:
-            # An address begins where its word does; one that begins inside the address before it is none.
-            part = text[before:at]
-            left = part.rstrip(_LOCAL)
-            if left and "\u00c0" <= left[-1] <= "\u04ff":
-                left = part.rstrip(_WIDE_LOCAL)
-            start = before + len(left)
-            if end <= start < at:
-                end = domain.end()
-                yield start, end
-        before = at + 1
-        at = text.find("@", before)
-
-
 def replace_addresses(text: str, replace: Callable[[str, str], str]) -> str:
     """The text with every mail address replaced by `replace("EMAIL", address)`.
 
     Also right for a JSON text as a whole, as long as no address in it follows a backslash (see `EMAIL_ESCAPED`):
     neither addresses nor placeholders hold a character that JSON escapes.
     """
-    return _replaced(text, "EMAIL", _find_addresses(text), replace)
+    # From `@` to `@`: looking at every word of a prompt costs ten times as much.
+    piece, *following = text.split("@")
+    if not following:
+        return text
+    parts: list[str] = []
+    add, domain_at, taken = parts.append, _DOMAIN.match, 0
+    for after in following:
+        domain = domain_at(after)
+        if domain is not None:
+            # An address begins where its word does; one that begins inside the address before it is none.
+            left = piece.rstrip(_LOCAL)
+            if left and "\u00c0" <= left[-1] <= "\u04ff":
+                left = piece.rstrip(_WIDE_LOCAL)
+            start = len(left)
+            if taken <= start < len(piece):
+                add(piece[taken:start])
+                add(replace("EMAIL", f"{piece[start:]}@{domain[0]}"))
+                piece, taken = after, domain.end()
+                continue
+        add(piece[taken:])
+        add("@")
+        piece, taken = after, 0
+    add(piece[taken:])
+    return "".join(parts)
 
 
 def _replaced(
@@ -213,11 +216,15 @@ class Detector:
     confirm: Callable[[str], bool] | None = None
     find: Callable[[str], Iterator[tuple[int, int]]] | None = None
     """The same as `shape` (where it begins, at least), in one pass."""
+    replaced: Callable[[str, Callable[[str, str], str]], str] | None = None
+    """The same as `shape`, in one pass and in whole."""
     beside: re.Pattern[str] | None = None
     """What must stand within `_BESIDE` characters before it: for numbers that could be anything."""
 
     def sub(self, text: str, replace: Callable[[str, str], str]) -> str:
         """The text with every confirmed match replaced by `replace(type, value)`."""
+        if self.replaced is not None:
+            return self.replaced(text, replace)
         if self.find is not None:
             return _replaced(text, self.name, self.find(text), replace)
         confirm, name, beside = self.confirm, self.name, self.beside
@@ -291,7 +298,7 @@ DETECTORS: tuple[Detector, ...] = (
         re.compile(
             rf"(?<![A-Za-z0-9._%+'{_WIDE_LETTERS}-])[A-Za-z0-9._%+'{_WIDE_LETTERS}-]++@{_DOMAIN.pattern}"
         ),
-        find=_find_addresses,
+        replaced=replace_addresses,
     ),
     Detector(
         "IBAN",

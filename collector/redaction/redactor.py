@@ -53,6 +53,8 @@ _DEEPEST = 96
 _NESTED = 8
 _MOST_KEYS = 20_000
 _MOST_DIGESTS = 20_000
+# Words without secrets that are remembered, and their characters in all.
+_MOST_WORDS, _MOST_CHARACTERS = 20_000, 4_000_000
 # Texts whose names are remembered: a conversation is sent again with every call of its model.
 _MOST_READ = 5_000
 # A name of a person in running text has a neighbour; identifiers, which models take for names, have none.
@@ -81,6 +83,7 @@ class Redactor:
         self._digests: dict[str, str] = {}
         self._dropper = ContentDropper(rules, self.placeholder)
         self._read: dict[str, list[tuple[int, int]]] = {}
+        self._words, self._resource_texts = _Harmless(_LEAF), _Harmless(_DOCUMENT)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -90,15 +93,15 @@ class Redactor:
 
     def placeholder(self, kind: str, value: str) -> str:
         """`<TYPE:hmac10>`; a placeholder stays what it is."""
-        if value[:1] == "<" and PLACEHOLDER.fullmatch(value):
-            return value
-        self._counts[kind] += 1
         digest = self._digests.get(value)
         if digest is None:
+            if value[:1] == "<" and PLACEHOLDER.fullmatch(value):
+                return value
             if len(self._digests) >= _MOST_DIGESTS:
                 self._digests.clear()
             digest = hmac.digest(self._key, value.encode("utf-8", "surrogatepass"), "sha256").hex()[:10]
             self._digests[value] = digest
+        self._counts[kind] += 1
         return f"<{kind}:{digest}>"
 
     # ------------------------------------------------------------------ tables
@@ -165,11 +168,12 @@ class Redactor:
             for field in table.schema
             if field.type == pa.string() and field.name not in others
         }
-        words = pa.concat_arrays([column.dictionary for column in coded.values()])
-        if not pc.any(pc.match_substring_regex(words, _LEAF)).as_py():
-            return table
+        words = {name: column.dictionary.to_pylist() for name, column in coded.items()}
+        suspects = self._words.suspects(set().union(*words.values()))
         for name, column in coded.items():
-            before = column.dictionary.to_pylist()
+            before = words[name]
+            if suspects.isdisjoint(before):
+                continue
             after = self._texts(before)
             if after != before:
                 clean = pa.array(after, pa.string()).take(column.indices)
@@ -186,9 +190,10 @@ class Redactor:
         """One resource text stands on all spans of a request: it is read once."""
         coded = column.combine_chunks().dictionary_encode()
         words = coded.dictionary
-        hits = pc.match_substring_regex(words, _DOCUMENT)
-        if not pc.any(hits).as_py():
+        suspects = self._resource_texts.suspects(set(words.to_pylist()))
+        if not suspects:
             return column.combine_chunks()
+        hits = pc.is_in(words, pa.array(suspects, pa.string()))
         clean = _at(words, hits, self._clean).take(coded.indices)
         return pc.if_else(active, clean, column.combine_chunks())
 
@@ -416,6 +421,29 @@ class Redactor:
             parts += [text[kept:start], self.placeholder("PERSON", text[start:end])]
             kept = end
         return "".join([*parts, text[kept:]]) if parts else text
+
+
+class _Harmless:
+    """Words in which a pattern (RE2) finds nothing. The same names, services and resources come with every request, and
+    to build the pattern costs more than to use it on a few of them."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._known: set[str] = set()
+        self._characters = 0
+
+    def suspects(self, words: set[str]) -> set[str]:
+        """Those of the words that the pattern matches."""
+        new = list(words - self._known)
+        if not new:
+            return set()
+        found = {new[i] for i in _where(pc.match_substring_regex(pa.array(new, pa.string()), self._pattern))}
+        harmless = set(new) - found
+        self._characters += sum(map(len, harmless))
+        self._known |= harmless
+        if len(self._known) > _MOST_WORDS or self._characters > _MOST_CHARACTERS:
+            self._known, self._characters = set(), 0
+        return found
 
 
 class _Leaves:

@@ -11,21 +11,26 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from agent_slo.config import Config
 from agent_slo.redaction import redaction_rules
+from collector.batch import Batch
 from collector.decode import decode
 from collector.redaction import detectors
+from collector.redaction import redactor as redactor_module
 from collector.redaction.key import KEY_VARIABLE, default_key_file, load_key
 from collector.redaction.policy import KEEP, Policy, RedactionRules
 from collector.redaction.redactor import Redactor
 from collector.settings import CollectorError
 from collector.store import Store, StoreOptions
-from tests.collector.requests import span, trace_request
+from tests.collector.requests import any_value, span, trace_request
 from tests.metrics.bench import Bench, bench
 
 KEY = b"a key of the installation, long enough"
@@ -235,6 +240,7 @@ texts = st.lists(
 ).map("".join)
 
 
+@settings(deadline=None)
 @given(texts)
 def test_addresses_are_found_the_same_way_quickly(text: str) -> None:
     slow: list[str] = []
@@ -259,6 +265,7 @@ documents = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(documents)
 def test_a_document_with_addresses_comes_out_as_if_it_were_read(document: Any) -> None:
     text = orjson.dumps({"attribute": document}).decode()
@@ -266,6 +273,51 @@ def test_a_document_with_addresses_comes_out_as_if_it_were_read(document: Any) -
     assert quick is not None
     assert slow is not None
     assert unpacked(orjson.loads(quick)) == unpacked(orjson.loads(slow))
+
+
+remarks = st.sampled_from(["get_order", "support", "", *map(planted, SECRETS), f"password={NAMED}"])
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.lists(st.tuples(remarks, remarks, remarks), min_size=1, max_size=4), min_size=1, max_size=4)
+)
+def test_many_requests_come_out_as_each_alone(requests: list[list[tuple[str, str, str]]]) -> None:
+    """Together or one by one, and whatever was seen before."""
+    tables = []
+    for sent in requests:
+        message = trace_request(
+            *(span(name, {"note": note}, trace_state=state) for name, note, state in sent)
+        )
+        resource = message.resource_spans[0].resource.attributes
+        resource.append(KeyValue(key="token", value=any_value(sent[0][0])))
+        resource.append(KeyValue(key="note", value=any_value(sent[0][1])))
+        tables.append(decode("traces", "protobuf", message.SerializeToString()).batch.spans)
+    seasoned = redactor()
+    alone = [seasoned.batch(Batch(table)).spans for table in [*tables, *tables]]
+    together = redactor().batch(Batch(pa.concat_tables(tables).combine_chunks())).spans
+    assert together is not None
+    assert pa.concat_tables(alone[: len(tables)]).to_pylist() == together.to_pylist()
+    assert pa.concat_tables(alone[len(tables) :]).to_pylist() == together.to_pylist()
+
+
+def test_words_without_secrets_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redactor_module, "_MOST_WORDS", 3)
+    asked: list[list[str]] = []
+    match = pc.match_substring_regex
+
+    def watched(found: pa.Array, pattern: str) -> Any:
+        asked.append(sorted(found.to_pylist()))
+        return match(found, pattern)
+
+    monkeypatch.setattr(pc, "match_substring_regex", watched)
+    known = redactor_module._Harmless("@")
+    assert known.suspects({"a", "b@", "c"}) == {"b@"}
+    assert known.suspects({"a", "b@"}) == {"b@"}  # what hits is looked at again
+    assert known.suspects({"a", "c"}) == set()
+    assert known.suspects({"d", "e"}) == set()  # one word too many: all are forgotten
+    assert known.suspects({"a"}) == set()
+    assert asked == [["a", "b@", "c"], ["b@"], ["d", "e"], ["a"]]
 
 
 def unpacked(value: Any) -> Any:
