@@ -22,8 +22,9 @@ SPANS_A_REQUEST = TRACES_A_REQUEST * SPANS_A_TRACE
 # First half of every trace id. Replace it by eight other bytes and a request becomes a new one, at the cost
 # of one scan: the sender must not be what is measured.
 MARK = bytes.fromhex("a9e175104d41524b")
-# The same for the names of tasks, conversations and orders; without it every repetition of a body would be
-# more work on the same tasks, which no real load is.
+# The same for whatever could join one task to another: names of tasks, conversations and orders, ids of calls and
+# answers, what the user said. Without it every repetition of a body would be more work on the same tasks, which no
+# real load is.
 TEXT_MARK = b"@mark-8@"
 
 _TEXT = """order refund customer please check status amount approved policy shipping address invoice the a of
@@ -97,7 +98,9 @@ def _trace(scope_spans: list[Span], rnd: random.Random, start: int) -> None:
         for i, name in enumerate(("triage", "refunds"))
     ]
     for i in range(8):
-        messages = json.dumps([{"role": "user", "parts": [{"type": "text", "content": _text(rnd, 1900)}]}])
+        messages = json.dumps(
+            [{"role": "user", "parts": [{"type": "text", "content": f"{own} {_text(rnd, 1890)}"}]}]
+        )
         span(
             "chat gpt-large",
             agents[i % 2].span_id,
@@ -108,7 +111,7 @@ def _trace(scope_spans: list[Span], rnd: random.Random, start: int) -> None:
                 "gen_ai.provider.name": "openai",
                 "gen_ai.request.model": "gpt-large",
                 "gen_ai.response.model": "gpt-large-2026",
-                "gen_ai.response.id": f"resp-{rnd.randrange(10**12)}",
+                "gen_ai.response.id": f"resp-{own}-{rnd.randrange(10**12)}",
                 "gen_ai.usage.input_tokens": rnd.randint(300, 9000),
                 "gen_ai.usage.output_tokens": rnd.randint(5, 900),
                 "gen_ai.usage.cache_read.input_tokens": rnd.randint(0, 300),
@@ -132,7 +135,7 @@ def _trace(scope_spans: list[Span], rnd: random.Random, start: int) -> None:
             {
                 "gen_ai.operation.name": "execute_tool",
                 "gen_ai.tool.name": name,
-                "gen_ai.tool.call.id": f"call_{rnd.randrange(10**12)}",
+                "gen_ai.tool.call.id": f"call_{own}-{rnd.randrange(10**12)}",
                 "gen_ai.tool.call.arguments": json.dumps(
                     {"order_id": order, "amount": rnd.randint(1, 400), "note": _text(rnd, 60)}
                 ),
@@ -166,7 +169,7 @@ def request(seed: int | None = None, start_ns: int = 1_790_000_000_000_000_000) 
 
 
 def renewed(body: bytes, mark: bytes) -> bytes:
-    """The request as a new one: other trace ids, tasks, conversations and orders. `mark` has eight bytes."""
+    """The request as a new one: other trace ids, tasks, conversations, orders, calls, texts. `mark` has eight bytes."""
     return body.replace(MARK, mark).replace(TEXT_MARK, mark.hex()[:8].encode())
 
 
