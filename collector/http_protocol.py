@@ -3,18 +3,57 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections import Counter
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEADER_SECONDS = 30.0
 HEADER_BYTES = 65_536
+_MOST_CONNECTIONS = 4_096
+_MOST_FILES = 65_536
 
+_TOO_MANY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+def raise_file_limit() -> None:
+    """Let this process open as many files as the system allows it at all, 65,536 at most."""
+    with contextlib.suppress(
+        ImportError, OSError, ValueError
+    ):  # Windows; a system that says no: then as before
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections() -> int:
+    """How many connections one server may hold: a quarter of the files that the process may open, 4,096 at most.
+
+    The rest is for the other server, gRPC and the database files, which must never find none left.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return _MOST_CONNECTIONS
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return (
+        _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else max(16, min(_MOST_CONNECTIONS, files // 4))
+    )
+
+
 class LimitedProtocol(HttpToolsProtocol):
-    """Closes a connection whose request header is not complete after 30 s, is larger than 64 KiB or names two hosts."""
+    """Closes a connection whose request header is not complete after 30 s, is larger than 64 KiB or names two hosts.
+
+    When there are too many connections, quiet ones of the peer that holds most are closed, the longest quiet first: a
+    peer that opens connections and says nothing locks nobody out but itself.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -22,10 +61,45 @@ class LimitedProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         self._in_header = True
         self._messages = 0  # requests whose header is complete
+        self._quiet_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._quiet_since = self.loop.time()
         self._await_header()
+        if len(self.connections) > (most := most_connections()):
+            self._make_room(most)
+
+    def _make_room(self, most: int) -> None:
+        """Close quiet connections, several at once, as finding them takes time; or this one when none may be closed.
+
+        A peer makes room only among those that hold as many connections as it does, or more.
+        """
+        open_ = [
+            c for c in self.connections if isinstance(c, LimitedProtocol) and not c.transport.is_closing()
+        ]
+        if len(open_) <= most:
+            return
+        held = Counter(c._peer for c in open_)
+        quiet = [c for c in open_ if c is not self and c._quiet and held[c._peer] >= held[self._peer]]
+        if not quiet:
+            self.transport.write(_TOO_MANY)
+            self.transport.close()
+            return
+        greediest = max((c._peer for c in quiet), key=lambda peer: held[peer])
+        its = sorted((c for c in quiet if c._peer == greediest), key=lambda c: c._quiet_since)
+        for one in its[: max(1, most // 32)]:
+            one.transport.close()
+
+    @property
+    def _peer(self) -> str:
+        """The other side's address; of senders behind one proxy, the proxy's."""
+        return self.client[0] if self.client else ""
+
+    @property
+    def _quiet(self) -> bool:
+        """Whether no request is being read, worked on or answered."""
+        return self._in_header and (self.cycle is None or self.cycle.response_complete)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -56,6 +130,10 @@ class LimitedProtocol(HttpToolsProtocol):
         if sum(name == b"host" for name, _ in self.headers) > 1:
             raise ValueError("more than one host")  # what is checked and what is meant could differ; 400 too
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self._quiet_since = self.loop.time()
+        super().on_response_complete()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

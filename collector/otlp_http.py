@@ -99,7 +99,9 @@ class OtlpHttp:
         if (refused := self._foreign(request, guarded=self.access.needed("ingest"))) is not None:
             return refused
         health = self.health()
-        return JSONResponse(health, 200 if health["state"] == "ok" else 503)
+        # Ready means: send here. Spans are stored as safely while the derivation lags or fails, and a sender that is
+        # kept away loses what it cannot hold.
+        return JSONResponse(health, 200 if health["state"] in ("ok", "degraded") else 503)
 
     async def _metrics(self, request: Request) -> Response:
         if (refused := self._foreign(request, guarded=self.access.needed("read"))) is not None:

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute
 
 from collector.counters import Counters
 from collector.door import Door, write_door_file
-from collector.http_protocol import LimitedProtocol
+from collector.http_protocol import LimitedProtocol, raise_file_limit
 from collector.intake import Budget, Intake
 from collector.otlp_grpc import OtlpGrpc
 from collector.otlp_http import OtlpHttp
@@ -106,6 +106,7 @@ class Collector:
             if ready is not None:
                 ready(collector)
 
+        raise_file_limit()
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._main(tuned, signals=True))
         if self._left_running:

@@ -125,9 +125,10 @@ def test_failing_background_work_is_shown_and_tried_again(
         deadline = time.monotonic() + 30
         while client.get("/healthz").json()["state"] != "degraded" and time.monotonic() < deadline:
             time.sleep(0.02)
+        # What is sent is stored all the same: whoever balances the load must not keep senders away.
         health = client.get("/readyz")
         assert (health.status_code, health.json()["background_failure"]) == (
-            503,
+            200,
             "RuntimeError: no such table",
         )
         assert client.post("/v1/traces", content=body(), headers=HEADERS).status_code == 200
