@@ -13,6 +13,10 @@ filter changed, so with nothing known again. What is printed is the time of the 
 processor seconds in it (all threads; on a machine that does other work the time says little), and the slowest queries
 of the cold run.
 
+With `--queries` every question of every page (first picture and changed filter) is asked alone instead, one at a time,
+and its least time and the processor's are printed, the slowest first: pages ask several at once, which makes each look
+slower than it is.
+
 With `--browser` the pages are opened in a headless Chromium instead, in a fresh session each, over a running collector
 and dashboard: the time until the first number is there, until the page is done, and the processor seconds of both.
 """
@@ -21,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -37,6 +42,7 @@ from urllib.parse import urlencode
 import duckdb
 import httpx
 
+from collector.reader import Reader
 from dashboard.queries import query_text
 
 PAGES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
@@ -141,8 +147,8 @@ def _copy(con: duckdb.DuckDBPyConnection, old: str, new: str, copies: int) -> No
     )
 
 
-def measure(data: Path, repeats: int, only: list[str]) -> None:
-    """Run every page and print its times."""
+def measure(data: Path, repeats: int, only: list[str], *, alone: bool = False) -> None:
+    """Run every page and print its times; with `alone`, those of its questions, each asked by itself."""
     os.environ["AGENT_SLO_DATA"] = str(data)
     logging.getLogger("streamlit").setLevel(logging.ERROR)
     import streamlit as st
@@ -155,6 +161,7 @@ def measure(data: Path, repeats: int, only: list[str]) -> None:
 
     app = Path(dashboard.__file__).parent / "app.py"
     asked: list[tuple[str, float]] = []
+    questions: dict[tuple[str, str], dict[str, Any]] = {}
     answer = door.Answers._ask
 
     def timed(self: door.Answers, sql: str, parameters: dict[str, Any]) -> Any:
@@ -163,6 +170,7 @@ def measure(data: Path, repeats: int, only: list[str]) -> None:
             return answer(self, sql, parameters)
         finally:
             asked.append((_NAMES.get(sql, "?"), time.perf_counter() - began))
+            questions[sql, json.dumps(parameters, sort_keys=True, default=str)] = parameters
 
     door.Answers._ask = timed  # type: ignore[method-assign]
     # One reader for all runs, as the running collector's door is: opening the files is not what is measured.
@@ -187,6 +195,13 @@ def measure(data: Path, repeats: int, only: list[str]) -> None:
         return used
 
     run("incidents", {})  # What Streamlit itself does once.
+    if alone:
+        for name, (first, change) in PAGES.items():
+            if not only or name in only:
+                run(name, first)
+                run(name, {k: _AGENTS[0] if v == "*" else v for k, v in change.items()})
+        _alone(reader, questions, repeats)
+        return
     heads = "".join(f"{head:>8}{'cpu':>7}" for head in ("cold", "first", "filter"))
     print(f"{'page':<10}{heads}   queries of the cold run, added up, and the slowest")
     for name, (first, change) in PAGES.items():
@@ -211,6 +226,27 @@ def measure(data: Path, repeats: int, only: list[str]) -> None:
             f"{name:<10}" + "".join(f"{s:>7.2f}s{cpu:>6.2f}s" for s, cpu in columns) + f"   {told}",
             flush=True,
         )
+
+
+def _alone(reader: Reader, questions: dict[tuple[str, str], dict[str, Any]], repeats: int) -> None:
+    """Print the least time of each question, asked by itself, and the processor's; the slowest first."""
+    lines = []
+    for (sql, _), parameters in questions.items():
+        times, cpu = [], []
+        for _ in range(repeats):
+            began, before = time.perf_counter(), time.process_time()
+            reader.sql(sql, parameters or None)
+            times.append(time.perf_counter() - began)
+            cpu.append(time.process_time() - before)
+        stated = {key: value for key, value in parameters.items() if value not in (None, False)}
+        lines.append((min(cpu), min(times), _NAMES.get(sql, " ".join(sql.split())[:60]), stated))
+    print(f"{'least':>7}     {'cpu':>5}")
+    for used, seconds, name, stated in sorted(lines, key=lambda line: -line[0]):
+        print(
+            f"{seconds * 1000:>7.0f} ms {used * 1000:>5.0f} ms  {name:<26} {json.dumps(stated, default=str)[:100]}",
+            flush=True,
+        )
+    print(f"{sum(seconds for _, seconds, *_ in lines):.2f} s for {len(lines)} questions")
 
 
 def _median(times: list[tuple[float, float]]) -> tuple[float, float]:
@@ -326,6 +362,7 @@ def main() -> None:
         "--repeats", type=int, default=3, help="runs with the filter changed; the median counts"
     )
     parser.add_argument("--page", action="append", default=[], choices=list(PAGES), help="only this page")
+    parser.add_argument("--queries", action="store_true", help="every question alone, the slowest first")
     parser.add_argument("--browser", action="store_true", help="in a Chromium, over a running collector")
     chosen = parser.parse_args()
     if not chosen.data.exists():
@@ -336,7 +373,10 @@ def main() -> None:
         print(
             f"{chosen.tasks:,} tasks and {chosen.spans:,} spans made in {time.perf_counter() - began:.0f} s"
         )
-    (measure_in_browser if chosen.browser else measure)(chosen.data, chosen.repeats, chosen.page)
+    if chosen.browser:
+        measure_in_browser(chosen.data, chosen.repeats, chosen.page)
+    else:
+        measure(chosen.data, chosen.repeats, chosen.page, alone=chosen.queries)
 
 
 if __name__ == "__main__":

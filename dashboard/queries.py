@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 
 SCOPE = "{scope}"
 """Stands in a file for the tasks that pass the page's filters: `sql/scope.sql`."""
-
+PARTS = re.compile(r"\{scope of (.+?)\}")
+"""Stands for the rows of a table, such as `{scope of attempts}`, whose tasks pass them: such rows say themselves of
+which agent, type, service, environment, version and time their task is, so that nothing has to be joined."""
 
 PASS = "-- remembered: until the next pass"
 """A file with this line among its first ones reads derived tables only, which change with a pass alone."""
@@ -19,11 +22,19 @@ SAID = "-- not remembered: people change it"
 def changes_with_a_pass(name: str) -> bool:
     """Whether the answer stays the same until the next pass: files that say so, or that read the tasks in scope."""
     text = (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
-    return (SCOPE in text or PASS in text) and SAID not in text
+    return (SCOPE in text or PARTS.search(text) is not None or PASS in text) and SAID not in text
 
 
 @cache
 def query_text(name: str) -> str:
     """The text of `dashboard/sql/<name>.sql`. Raises `FileNotFoundError` for a name without a file."""
     text = (resources.files("dashboard") / "sql" / f"{name}.sql").read_text(encoding="utf-8")
-    return text.replace(SCOPE, query_text("scope")) if SCOPE in text and name != "scope" else text
+    if name == "scope":
+        return text
+    scope = query_text("scope")
+    return PARTS.sub(
+        lambda parts: scope.replace("FROM tasks\n", f"FROM {parts[1]}\n").replace(
+            "OR started_at", "OR task_started_at"
+        ),
+        text.replace(SCOPE, scope),
+    )

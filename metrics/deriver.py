@@ -146,6 +146,7 @@ class Deriver:
                 con.execute(f"DROP TABLE IF EXISTS {model.kept}.{model.name}")
                 con.execute(f"CREATE TABLE {model.kept}.{model.name} ({shapes[model.name][1]})")
         self._bring_frozen_back(frozen)
+        con.execute(pass_sql("frozen_facts"))
         self._forget()
         con.execute("DELETE FROM core._layout")
         signatures = {name: signature for name, (signature, _) in shapes.items()} | {_WRITTEN: written}

@@ -1,13 +1,10 @@
 -- one row per cause, tool, agent and day (`dimension`) with repeats of the tasks in scope, most unprotected first
--- inputs: scope, attempts
+-- inputs: attempts
 -- parameters: those of scope
-WITH scope AS NOT MATERIALIZED ({scope}),
-repeats AS (
-    SELECT
-        a.cause, a.tool, s.agent, date_trunc('day', a.started_at) AS day, a.duplicate
-    FROM attempts a
-    JOIN scope s USING (task_id)
-    WHERE a.duplicate IS NOT NULL
+WITH repeats AS (
+    SELECT cause, tool, agent, date_trunc('day', started_at) AS day, duplicate
+    FROM ({scope of attempts})
+    WHERE duplicate IS NOT NULL
 )
 SELECT
     CASE

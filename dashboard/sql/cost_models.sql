@@ -1,7 +1,6 @@
 -- one row per provider and model of the tasks in scope, the dearest first
--- inputs: scope, task_costs
+-- inputs: task_costs
 -- parameters: those of scope
-WITH scope AS NOT MATERIALIZED ({scope})
 SELECT
     c.provider,
     c.model,
@@ -13,7 +12,7 @@ SELECT
     sum(c.cost_usd) AS cost_usd,
     sum(c.unpriced_calls)::BIGINT AS unpriced_calls,
     sum(c.cache_read_tokens) / nullif(sum(c.fresh_tokens) + sum(c.cache_read_tokens), 0) AS cached_share
-FROM task_costs c
-SEMI JOIN scope s USING (task_id)
+-- Filters are of the task: what its calls were made by may be another service.
+FROM ({scope of (SELECT * REPLACE (task_service AS service) FROM task_costs)}) c
 GROUP BY c.provider, c.model
 ORDER BY cost_usd DESC NULLS LAST, calls DESC, c.model

@@ -1,12 +1,7 @@
 -- one row per kind and level, per tool and per agent (`dimension`), of the tasks in scope, the most frequent first
--- inputs: scope, interventions
+-- inputs: interventions
 -- parameters: those of scope
-WITH scope AS NOT MATERIALIZED ({scope}),
-moments AS (
-    SELECT i.kind, i.level, i.tool, s.agent, i.decision, i.wait_s, i.task_id, i.decided_at
-    FROM interventions i
-    JOIN scope s USING (task_id)
-)
+WITH moments AS NOT MATERIALIZED ({scope of interventions})
 SELECT
     CASE WHEN grouping(kind) = 0 THEN 'kind' WHEN grouping(tool) = 0 THEN 'tool' ELSE 'agent' END AS dimension,
     CASE WHEN grouping(kind) = 0 THEN kind WHEN grouping(tool) = 0 THEN tool ELSE agent END AS name,

@@ -1,17 +1,16 @@
 -- one row per intervention of the tasks in scope, open ones first, then the newest; `matching` counts them all
--- inputs: scope, interventions
+-- inputs: interventions
 -- parameters: those of scope; kinds, decisions (JSON arrays or NULL)
-WITH scope AS NOT MATERIALIZED ({scope})
+WITH moments AS NOT MATERIALIZED ({scope of interventions})
 SELECT
-    i.requested_at, i.decided_at, i.task_id, s.agent, i.kind, i.decision, i.tool, i.level, i.required_level, i.wait_s,
-    i.decision IS NULL AND i.decided_at IS NULL AS is_open,
+    requested_at, decided_at, task_id, agent, kind, decision, tool, level, required_level, wait_s,
+    decision IS NULL AND decided_at IS NULL AS is_open,
     count(*) OVER () AS matching
-FROM interventions i
-JOIN scope s USING (task_id)
-WHERE ($kinds::VARCHAR IS NULL OR list_contains(from_json($kinds::VARCHAR, '["VARCHAR"]'), i.kind))
+FROM moments
+WHERE ($kinds::VARCHAR IS NULL OR list_contains(from_json($kinds::VARCHAR, '["VARCHAR"]'), kind))
   AND (
       $decisions::VARCHAR IS NULL
-      OR list_contains(from_json($decisions::VARCHAR, '["VARCHAR"]'), coalesce(i.decision, 'open'))
+      OR list_contains(from_json($decisions::VARCHAR, '["VARCHAR"]'), coalesce(decision, 'open'))
   )
-ORDER BY is_open DESC, coalesce(i.requested_at, i.decided_at) DESC, i.intervention_id
+ORDER BY is_open DESC, coalesce(requested_at, decided_at) DESC, intervention_id
 LIMIT 100

@@ -1,16 +1,17 @@
 -- one row: how often a human took part in the tasks in scope, what they decided and how long it took
 -- inputs: scope, interventions
 -- parameters: those of scope
-WITH scope AS NOT MATERIALIZED ({scope}),
+WITH asked_of AS (
+    SELECT count(*) AS tasks FROM ({scope})
+),
 moments AS (
-    SELECT i.task_id, i.requested_at, i.decision, i.wait_s, i.decided_at IS NULL AND i.decision IS NULL AS is_open
-    FROM interventions i
-    JOIN scope s USING (task_id)
+    SELECT *, decided_at IS NULL AND decision IS NULL AS is_open
+    FROM ({scope of interventions})
 )
 SELECT
-    (SELECT count(*) FROM scope) AS tasks,
+    (SELECT tasks FROM asked_of) AS tasks,
     count(DISTINCT task_id) AS tasks_with,
-    count(DISTINCT task_id) / nullif((SELECT count(*) FROM scope), 0) AS share_with,
+    count(DISTINCT task_id) / nullif((SELECT tasks FROM asked_of), 0) AS share_with,
     count(*) AS interventions,
     count(*) FILTER (is_open) AS open,
     min(requested_at) FILTER (is_open) AS oldest_open,

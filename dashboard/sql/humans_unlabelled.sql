@@ -1,13 +1,11 @@
 -- one row per task in scope that asked a human and of which nobody says whether it needed one, the newest first
--- inputs: scope, human_labels, interventions
+-- inputs: human_labels, interventions
 -- parameters: those of scope
 -- not remembered: people change it
-WITH scope AS NOT MATERIALIZED ({scope}),
-open AS (
-    SELECT h.task_id, s.agent, s.task_type, s.outcome, h.asks, coalesce(h.asked_at, s.started_at) AS asked_at
-    FROM human_labels h
-    JOIN scope s USING (task_id)
-    WHERE h.asked AND h.needed IS NULL AND s.outcome NOT IN ('running', 'waiting_human')
+WITH open AS (
+    SELECT task_id, agent, task_type, outcome, asks, coalesce(asked_at, task_started_at) AS asked_at
+    FROM ({scope of (SELECT *, started_at AS task_started_at FROM human_labels)})
+    WHERE asked AND needed IS NULL AND outcome NOT IN ('running', 'waiting_human')
 ),
 newest AS (
     SELECT *, count(*) OVER () AS matching

@@ -1,22 +1,20 @@
 -- one row per length of wait and kind of intervention, of the tasks in scope, short ones first
--- inputs: scope, interventions
+-- inputs: interventions
 -- parameters: those of scope
-WITH scope AS NOT MATERIALIZED ({scope}),
-moments AS (
+WITH moments AS (
     SELECT
-        i.kind,
+        kind,
         CASE
-            WHEN i.wait_s < 60 THEN 0
-            WHEN i.wait_s < 300 THEN 1
-            WHEN i.wait_s < 900 THEN 2
-            WHEN i.wait_s < 3600 THEN 3
-            WHEN i.wait_s < 14400 THEN 4
-            WHEN i.wait_s < 86400 THEN 5
+            WHEN wait_s < 60 THEN 0
+            WHEN wait_s < 300 THEN 1
+            WHEN wait_s < 900 THEN 2
+            WHEN wait_s < 3600 THEN 3
+            WHEN wait_s < 14400 THEN 4
+            WHEN wait_s < 86400 THEN 5
             ELSE 6
         END AS place
-    FROM interventions i
-    JOIN scope s USING (task_id)
-    WHERE i.wait_s IS NOT NULL
+    FROM ({scope of interventions})
+    WHERE wait_s IS NOT NULL
 )
 SELECT
     place,

@@ -1,13 +1,11 @@
 -- one row per newest unprotected duplicate of the tasks in scope, at least one row; totals of all repeats in every row
--- inputs: scope, attempts
+-- inputs: attempts
 -- parameters: those of scope
 -- The newest are found by narrow columns first: reading the arguments of all repeats costs ten times as much.
-WITH scope AS NOT MATERIALIZED ({scope}),
-repeats AS (
-    SELECT a.started_at, a.attempt_id, s.agent, a.duplicate
-    FROM attempts a
-    JOIN scope s USING (task_id)
-    WHERE a.duplicate IS NOT NULL
+WITH repeats AS (
+    SELECT started_at, attempt_id, duplicate
+    FROM ({scope of attempts})
+    WHERE duplicate IS NOT NULL
 ),
 totals AS (
     SELECT
@@ -17,14 +15,14 @@ totals AS (
     FROM repeats
 ),
 newest AS (
-    SELECT attempt_id, started_at, agent
+    SELECT attempt_id, started_at
     FROM repeats
     WHERE duplicate = 'unprotected'
     ORDER BY started_at DESC, attempt_id
     LIMIT 20
 ),
 told AS (
-    SELECT n.agent, a.started_at, a.attempt_id, a.task_id, a.tool, a.cause, a.effect, a.compensated, a.rule,
+    SELECT a.agent, a.started_at, a.attempt_id, a.task_id, a.tool, a.cause, a.effect, a.compensated, a.rule,
         a.arguments
     FROM attempts a
     JOIN newest n USING (attempt_id)

@@ -81,7 +81,8 @@ SELECT
   CASE WHEN w.task_id IS NOT NULL THEN w.word.note WHEN s.needed IS NOT NULL THEN s.reason ELSE c.reason END AS note,
   w.word.said_by AS said_by,
   w.word.said_at AS said_at,
-  CASE WHEN w.task_id IS NOT NULL THEN [] WHEN s.needed IS NOT NULL THEN s.evidence ELSE coalesce(list_sort(c.evidence), []) END AS evidence
+  CASE WHEN w.task_id IS NOT NULL THEN [] WHEN s.needed IS NOT NULL THEN s.evidence ELSE coalesce(list_sort(c.evidence), []) END AS evidence,
+  k.agent, k.task_type, k.service, k.environment, k.app_version, k.started_at AS task_started_at, k.outcome, k.eligible, k.decided_at
 FROM tasks k
 LEFT JOIN asked a USING (task_id)
 LEFT JOIN stated s USING (task_id)

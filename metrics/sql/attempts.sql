@@ -1,5 +1,5 @@
 -- Grain: one row per attempt (a tool step), executed or not, with the verdict on repetition.
--- Inputs: executions, repeats, compensations, run_verdicts, task_runs.
+-- Inputs: executions, repeats, compensations, run_verdicts, task_runs, task_facts.
 -- Steps 9 and 11 of the decision in docs/definitions: compensation, and what a trace can only make us suspect.
 WITH undone AS (
   SELECT attempt_id, arg_min(by_attempt, (undone_ns, by_attempt)) AS by_attempt FROM compensations GROUP BY attempt_id
@@ -33,8 +33,10 @@ SELECT
   list_filter([e.span_id, r.earlier_span_id, split_part(u.by_attempt, '/', 2), CASE WHEN r.duplicate IS NULL THEN s.witness END], lambda i: i <> '') AS evidence,
   make_timestamp(e.start_ns // 1000) AS started_at,
   CASE WHEN e.end_ns IS NOT NULL THEN make_timestamp(e.end_ns // 1000) END AS ended_at,
-  e.error_class, e.result, e.decision, e.start_ns, e.leaves
+  e.error_class, e.result, e.decision, e.start_ns, e.leaves,
+  f.agent, f.task_type, f.service, f.environment, f.app_version, f.started_at AS task_started_at
 FROM executions e
 LEFT JOIN repeats r USING (attempt_id)
 LEFT JOIN undone u USING (attempt_id)
 LEFT JOIN suspects s USING (attempt_id)
+LEFT JOIN task_facts f USING (task_id)

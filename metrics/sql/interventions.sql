@@ -1,5 +1,5 @@
 -- Grain: one row per moment at which a human took part in a task.
--- Inputs: run_verdicts, task_runs, attempts, executions, steps.
+-- Inputs: run_verdicts, task_runs, task_facts, executions, steps.
 -- A pause is one moment however many calls wait in it; what became of it is read from what is stated, else from what the
 -- next runs did with the waiting calls.
 WITH placed AS (
@@ -135,8 +135,10 @@ moments AS (
   SELECT * EXCLUDE (span_id), run_id || '/' || span_id AS moment FROM escalations
 )
 SELECT
-  'human-' || left(md5(moment), 16) AS intervention_id,
-  task_id, kind, decision, level, required_level, tool, requested_at, decided_at,
-  CASE WHEN decided_at IS NOT NULL THEN epoch(decided_at) - epoch(requested_at) END AS wait_s,
-  evidence
-FROM moments
+  'human-' || left(md5(m.moment), 16) AS intervention_id,
+  m.task_id, m.kind, m.decision, m.level, m.required_level, m.tool, m.requested_at, m.decided_at,
+  CASE WHEN m.decided_at IS NOT NULL THEN epoch(m.decided_at) - epoch(m.requested_at) END AS wait_s,
+  m.evidence,
+  f.agent, f.task_type, f.service, f.environment, f.app_version, f.started_at AS task_started_at
+FROM moments m
+LEFT JOIN task_facts f USING (task_id)

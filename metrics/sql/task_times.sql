@@ -59,6 +59,7 @@ SELECT
   coalesce(p.model_us, 0) / 1e6 AS model_s,
   coalesce(p.tool_us, 0) / 1e6 AS tool_s,
   -- an open task has no own time yet
-  (epoch_us(t.ended_at) - epoch_us(t.started_at) - coalesce(p.human_us + p.model_us + p.tool_us, 0)) / 1e6 AS own_s
+  (epoch_us(t.ended_at) - epoch_us(t.started_at) - coalesce(p.human_us + p.model_us + p.tool_us, 0)) / 1e6 AS own_s,
+  t.agent, t.task_type, t.service, t.environment, t.app_version, t.started_at AS task_started_at
 FROM tasks t
 LEFT JOIN parts p USING (task_id)

@@ -1,5 +1,5 @@
 -- Grain: one row per task, with its outcome.
--- Inputs: run_verdicts, task_runs, usage, steps, attempts, executions, actions, interventions, human_waits, uncertain,
+-- Inputs: run_verdicts, task_runs, task_facts, usage, steps, attempts, executions, actions, interventions, human_waits, uncertain,
 --   evaluation_labels, excluded_environments, maintenance_windows, kept_revisions; variable as_of.
 -- Evidence in order of strength: stated, evaluated, inferred. Nothing is completed by inference while anything speaks
 -- against it; what is not known is unknown.
@@ -24,13 +24,6 @@ whole AS (
     arg_max(outcome_stated, position) FILTER (WHERE outcome_stated IS NOT NULL) AS outcome_stated,
     arg_max(claimed, position) FILTER (WHERE claimed IS NOT NULL) AS claimed,
     arg_max(evaluation, position) FILTER (WHERE evaluation IS NOT NULL) AS evaluation,
-    arg_min(task_type_stated, position) FILTER (WHERE task_type_stated IS NOT NULL) AS task_type_stated,
-    arg_max(app_version, position) FILTER (WHERE app_version IS NOT NULL) AS app_version,
-    -- of the first run that knows: a run that lost its root lost its agent's name with it
-    arg_min(agent, position) FILTER (WHERE agent IS NOT NULL) AS agent,
-    arg_min(service, position) FILTER (WHERE service IS NOT NULL) AS service,
-    arg_min(environment, position) FILTER (WHERE environment IS NOT NULL) AS environment,
-    arg_min(rule_type, position) FILTER (WHERE rule_type IS NOT NULL) AS rule_type,
     sum(model_calls)::BIGINT AS model_calls,
     -- a run that lost its root turns from running to crashed by the clock alone, whatever the task's outcome
     min(quiet_at) FILTER (WHERE quiet_at > getvariable('as_of')) AS next_quiet_at,
@@ -129,11 +122,10 @@ unsettled AS (
 ),
 timed AS (
   SELECT
-    w.*, l.run_id AS last_run_id, l.verdict, l.root_ended, l.rule AS run_rule, l.evidence AS run_evidence, l.answered, l.ended_at AS run_ended_at,
+    w.*, c.* EXCLUDE (task_id), l.run_id AS last_run_id, l.verdict, l.root_ended, l.rule AS run_rule, l.evidence AS run_evidence, l.answered, l.ended_at AS run_ended_at,
     l.last_seen_at, l.human_deadline_s, l.agent AS last_agent,
     f.gate_is_intervention,
     e.label AS evaluated,
-    make_timestamp(w.start_ns // 1000) AS started_at,
     CASE WHEN w.deadline_s IS NOT NULL THEN make_timestamp(w.start_ns // 1000) + to_microseconds((w.deadline_s * 1e6)::BIGINT)
       ELSE make_timestamp(w.last_ns // 1000) + to_seconds(l.rule_deadline_s) END AS deadline_at,
     v.span_id AS handed_span_id,
@@ -143,6 +135,7 @@ timed AS (
     -- whoever says that it failed is believed, unless what it tried may have been done all the same
     coalesce(w.claimed = 'failure', false) AND NOT coalesce(o.perhaps_done, false) AND x.span_id IS NULL AS says_failed
   FROM whole w
+  JOIN task_facts c USING (task_id)
   JOIN last_run l USING (task_id)
   JOIN first_run f USING (task_id)
   LEFT JOIN evaluation_labels e ON e.word = w.evaluation
@@ -220,8 +213,7 @@ ended AS (
 )
 SELECT
   e.task_id,
-  coalesce(e.task_type_stated, e.rule_type, e.agent) AS task_type,
-  e.agent,
+  e.task_type, e.agent,
   e.conversation_id, e.service, e.environment,
   e.outcome, e.outcome_evidence, e.claimed,
   -- a planned gate counts, unless the configuration says that it does not

@@ -53,17 +53,23 @@ shares AS (
   FROM asked
   UNION ALL
   SELECT task_id, span_id, 'retry', cost_usd::DECIMAL(38, 12) FROM calls WHERE status = 'error' AND cost_usd IS NOT NULL
+),
+told AS (
+  SELECT
+    s.task_id, s.kind,
+    sum(s.cost_usd)::DOUBLE AS cost_usd,
+    count(*) AS calls,
+    list(s.span_id ORDER BY s.span_id) AS evidence
+  FROM shares s
+  WHERE s.kind IS NOT NULL
+  GROUP BY s.task_id, s.kind
+  UNION ALL
+  SELECT d.task_id, d.whole, d.cost_usd, t.model_calls, t.evidence
+  FROM decided d
+  JOIN tasks t USING (task_id)
+  WHERE d.whole IS NOT NULL
 )
 SELECT
-  s.task_id, s.kind,
-  sum(s.cost_usd)::DOUBLE AS cost_usd,
-  count(*) AS calls,
-  list(s.span_id ORDER BY s.span_id) AS evidence
-FROM shares s
-WHERE s.kind IS NOT NULL
-GROUP BY s.task_id, s.kind
-UNION ALL
-SELECT d.task_id, d.whole, d.cost_usd, t.model_calls, t.evidence
-FROM decided d
+  w.*, t.agent, t.task_type, t.service, t.environment, t.app_version, t.started_at AS task_started_at, t.decided_at, t.excluded_reason
+FROM told w
 JOIN tasks t USING (task_id)
-WHERE d.whole IS NOT NULL

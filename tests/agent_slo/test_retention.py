@@ -184,6 +184,21 @@ def test_frozen_tasks_survive_other_columns(place: Place) -> None:
     assert {k: v for k, v in after.items() if k != tasks} == {k: v for k, v in before.items() if k != tasks}
 
 
+def test_parts_of_frozen_tasks_say_what_their_task_is(place: Place) -> None:
+    """Tables of an older program did not say it, and nothing derives the rows of frozen tasks again."""
+    place.day(0, "a")
+    place.retain(4, keep_days=2)
+    said = "SELECT agent, task_type, environment, app_version, task_started_at FROM core.task_times"
+    before = place.all(said)
+    assert before == place.all(said.replace("task_times", "tasks").replace("task_started_at", "started_at"))
+    for column in ("agent", "task_type", "environment", "app_version", "task_started_at"):
+        place.con.execute(f"ALTER TABLE core.task_times DROP COLUMN {column}")
+    place.con.execute("UPDATE core._layout SET signature = 'older'")
+    place.close()
+    place.open()
+    assert place.all(said) == before
+
+
 def test_what_is_not_derived_yet_stays(place: Place) -> None:
     place.day(0, "a")
     place.seconds = DAY

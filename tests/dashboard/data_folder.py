@@ -43,13 +43,17 @@ ATTEMPTS = """CREATE TABLE work.attempts (attempt_id VARCHAR, span_id VARCHAR, t
     arguments VARCHAR,
     idempotency_key VARCHAR, call_id VARCHAR, outcome VARCHAR, disposition VARCHAR, attempt_no BIGINT,
     duplicate VARCHAR, cause VARCHAR, effect VARCHAR, compensated BOOLEAN, suspected BOOLEAN, rule VARCHAR,
-    evidence VARCHAR[], started_at TIMESTAMP, ended_at TIMESTAMP)"""
+    evidence VARCHAR[], started_at TIMESTAMP, ended_at TIMESTAMP,
+    agent VARCHAR, task_type VARCHAR, service VARCHAR, environment VARCHAR,
+    app_version VARCHAR, task_started_at TIMESTAMP)"""
 ACTIONS = """CREATE TABLE core.actions (action_id VARCHAR, task_id VARCHAR, tool VARCHAR, arguments VARCHAR,
     attempts BIGINT, duplicates_unprotected BIGINT, duplicates_protected BIGINT, no_op_repeats BIGINT,
     cause VARCHAR, effect VARCHAR, compensated BOOLEAN, settled BOOLEAN, story VARCHAR, started_at TIMESTAMP)"""
 INTERVENTIONS = """CREATE TABLE core.interventions (intervention_id VARCHAR, task_id VARCHAR, kind VARCHAR,
     decision VARCHAR, level VARCHAR, required_level VARCHAR, tool VARCHAR, requested_at TIMESTAMP,
-    decided_at TIMESTAMP, wait_s DOUBLE, evidence VARCHAR[])"""
+    decided_at TIMESTAMP, wait_s DOUBLE, evidence VARCHAR[],
+    agent VARCHAR, task_type VARCHAR, service VARCHAR, environment VARCHAR,
+    app_version VARCHAR, task_started_at TIMESTAMP)"""
 FINDINGS = """CREATE TABLE core.findings (finding_id VARCHAR, task_id VARCHAR, kind VARCHAR, detail VARCHAR,
     severity VARCHAR, rule VARCHAR, evidence VARCHAR[], found_at TIMESTAMP)"""
 REST = [
@@ -68,7 +72,8 @@ REST = [
         verdict VARCHAR)""",
     "CREATE TABLE core.parked_traces (trace_id VARCHAR, error VARCHAR, parked_at TIMESTAMP)",
     """CREATE TABLE core.human_labels (task_id VARCHAR, task_type VARCHAR, agent VARCHAR, service VARCHAR,
-        environment VARCHAR, eligible BOOLEAN, started_at TIMESTAMP, decided_at TIMESTAMP, asked BOOLEAN,
+        environment VARCHAR, app_version VARCHAR, outcome VARCHAR, eligible BOOLEAN, started_at TIMESTAMP,
+        decided_at TIMESTAMP, asked BOOLEAN,
         asks BIGINT, asked_at TIMESTAMP, right_level BOOLEAN, needed BOOLEAN, source VARCHAR, note VARCHAR,
         said_by VARCHAR, said_at TIMESTAMP, evidence VARCHAR[], verdict VARCHAR)""",
     """CREATE TABLE core.escalation_quality (agent VARCHAR, task_type VARCHAR, days INTEGER, tasks BIGINT,
@@ -145,8 +150,8 @@ def _insert(con: duckdb.DuckDBPyConnection, table: str, row: dict[str, Any]) -> 
     con.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
 
 
-def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
-    outcomes = [
+def _outcome(number: int) -> str:
+    outcomes = (
         "completed",
         "completed",
         "failed",
@@ -155,11 +160,23 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
         "lost",
         "completed",
         "unknown",
-    ]
-    outcome = "completed" if number == 0 else outcomes[number % len(outcomes)]
+    )
+    return "completed" if number == 0 else outcomes[number % len(outcomes)]
+
+
+def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
+    outcome = _outcome(number)
     began = START + timedelta(hours=3 * number)
     task_id, trace = f"task-{number:04d}", f"{number + 1:032x}"
     duplicate = number % 5 == 0
+    of_task = {
+        "agent": text.agent,
+        "task_type": "refund",
+        "service": "shop",
+        "environment": "production",
+        "app_version": f"1.{number // 6}",
+        "task_started_at": began,
+    }
     _insert(
         con,
         "core.tasks",
@@ -214,6 +231,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
             con,
             "core.interventions",
             {
+                **of_task,
                 "intervention_id": f"{task_id}-i1",
                 "task_id": task_id,
                 "kind": "approval",
@@ -291,6 +309,7 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                     {
                         **common,
                         **times,
+                        **of_task,
                         "attempt_id": f"{task_id}-a{index}",
                         "action_id": f"{task_id}-x",
                         "tool": text.tool,
@@ -352,6 +371,10 @@ def _labels(con: duckdb.DuckDBPyConnection, tasks: int, text: Words) -> None:
                 "task_id": f"task-{number:04d}",
                 "task_type": "refund",
                 "agent": text.agent,
+                "service": "shop",
+                "environment": "production",
+                "app_version": f"1.{number // 6}",
+                "outcome": _outcome(number),
                 "eligible": True,
                 "started_at": began,
                 "decided_at": began + timedelta(minutes=12),

@@ -110,6 +110,9 @@ def advice(attempts: list[tuple[str, str, str | None, str | None, str | None]]) 
     )
     con.execute(
         "CREATE TABLE attempts (action_id VARCHAR, tool VARCHAR, idempotency_key VARCHAR, duplicate VARCHAR, "
+        "agent VARCHAR DEFAULT 'a', service VARCHAR DEFAULT 's', task_type VARCHAR DEFAULT 'x', "
+        "environment VARCHAR DEFAULT 'prod', app_version VARCHAR DEFAULT '1', "
+        "task_started_at TIMESTAMP DEFAULT '2026-11-27', "
         "rule VARCHAR, task_id VARCHAR DEFAULT 't', effect_class VARCHAR DEFAULT 'write', "
         "class_source VARCHAR DEFAULT 'configured', effect VARCHAR DEFAULT 'proven', "
         "compensated BOOLEAN DEFAULT false, suspected BOOLEAN DEFAULT false, "

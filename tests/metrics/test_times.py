@@ -34,7 +34,7 @@ def tool(start: float, end: float, name: str = "get_order", parent: str = "root"
 def times(folder: Path, *spans: Span) -> dict[str, Any]:
     with bench(folder) as one:
         one.send([request(spans)]).derive(LATER)
-        (row,) = one.rows("SELECT * EXCLUDE (task_id) FROM core.task_times")
+        (row,) = one.rows("SELECT wall_s, human_wait_s, model_s, tool_s, own_s FROM core.task_times")
         (task,) = one.rows("SELECT wall_s, human_wait_s, active_s FROM core.tasks")
     assert (row["wall_s"], row["human_wait_s"]) == (task["wall_s"], task["human_wait_s"])
     if row["wall_s"] is not None:

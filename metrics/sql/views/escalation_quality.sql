@@ -3,34 +3,49 @@
 -- Precision: of the labelled tasks that asked, those that needed a human. Recall: of the tasks labelled as needing one,
 -- those that asked. Both of labelled tasks only, with the share that is labelled beside them, and with the Wilson 95 %
 -- interval (metrics/intervals.py).
-WITH per_task AS (
-  SELECT
-    t.agent, t.task_type,
-    CASE WHEN t.decided_at > p.as_of - to_days(7) THEN 7 WHEN t.decided_at > p.as_of - to_days(28) THEN 28 ELSE 90 END AS days,
-    coalesce(l.asked, false) AS asked, l.needed, l.right_level,
-    -- worth a label: a claim that was false, or a person who stepped in unasked
-    l.needed IS NULL AND NOT coalesce(l.asked, false) AND (
-      t.task_id IN (SELECT task_id FROM core.findings WHERE kind = 'false_success')
-      OR t.task_id IN (SELECT task_id FROM core.interventions WHERE kind = 'take_over')) AS suspected
+-- Most tasks asked nobody and nobody labelled them: they are only counted, and whoever joins them joins a million for a few.
+WITH asking AS (
+  SELECT l.agent, l.task_type, l.decided_at, l.task_id, l.asked, l.needed, l.right_level
+  FROM core.human_labels l
+  WHERE l.eligible
+),
+-- worth a label: a claim that was false, or a person who stepped in unasked
+suspects AS (
+  SELECT task_id FROM core.findings WHERE kind = 'false_success'
+  UNION
+  SELECT task_id FROM core.interventions WHERE kind = 'take_over'
+  EXCEPT
+  SELECT task_id FROM core.human_labels WHERE asked OR needed IS NOT NULL
+),
+counted AS (
+  SELECT agent, task_type, decided_at, 'task' AS what, NULL::BOOLEAN AS asked, NULL::BOOLEAN AS needed, NULL::BOOLEAN AS right_level
+  FROM core.tasks
+  WHERE eligible
+  UNION ALL
+  SELECT agent, task_type, decided_at, 'label', asked, needed, right_level FROM asking
+  UNION ALL
+  SELECT t.agent, t.task_type, t.decided_at, 'suspect', NULL, NULL, NULL
   FROM core.tasks t
-  CROSS JOIN core.pipeline p
-  LEFT JOIN core.human_labels l ON l.task_id = t.task_id
-  WHERE t.eligible AND t.decided_at > p.as_of - to_days(90) AND t.decided_at <= p.as_of
+  SEMI JOIN suspects s USING (task_id)
+  WHERE t.eligible
 ),
 bands AS (
   SELECT
-    agent, task_type, days,
-    count(*) AS tasks,
+    agent, task_type,
+    CASE WHEN decided_at > p.as_of - to_days(7) THEN 7 WHEN decided_at > p.as_of - to_days(28) THEN 28 ELSE 90 END AS days,
+    count(*) FILTER (WHERE what = 'task') AS tasks,
     count(*) FILTER (WHERE asked) AS asked,
     count(needed) AS labelled,
     count(needed) FILTER (WHERE asked) AS labelled_asked,
     count(*) FILTER (WHERE needed) AS needed,
     count(*) FILTER (WHERE needed AND asked) AS needed_asked,
     count(*) FILTER (WHERE needed AND NOT asked) AS missed,
-    count(*) FILTER (WHERE suspected) AS suspected_missed,
+    count(*) FILTER (WHERE what = 'suspect') AS suspected_missed,
     count(right_level) AS level_known,
     count(*) FILTER (WHERE right_level) AS right_level
-  FROM per_task
+  FROM counted c
+  CROSS JOIN core.pipeline p
+  WHERE decided_at > p.as_of - to_days(90) AND decided_at <= p.as_of
   GROUP BY agent, task_type, days
 ),
 -- a longer window holds the shorter ones

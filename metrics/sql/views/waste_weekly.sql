@@ -3,7 +3,7 @@
 -- What unreliability cost in model calls, and its parts: a cent is in one part only, and useful_usd + waste_usd = cost_usd.
 -- A task belongs to the week in which it was decided. Environments that no objective counts are left out.
 WITH decided AS (
-  SELECT t.task_id, t.cost_usd, t.cost_complete, t.model_calls, ((epoch_us(p.as_of) - epoch_us(t.decided_at)) // (7 * 86400000000))::INTEGER AS weeks_ago
+  SELECT t.cost_usd, t.cost_complete, t.model_calls, ((epoch_us(p.as_of) - epoch_us(t.decided_at)) // (7 * 86400000000))::INTEGER AS weeks_ago
   FROM core.tasks t, core.pipeline p
   WHERE t.decided_at <= p.as_of AND t.outcome NOT IN ('running', 'waiting_human')
     AND (t.excluded_reason IS NULL OR t.excluded_reason = 'maintenance')
@@ -17,9 +17,14 @@ totals AS (
   FROM decided
   GROUP BY weeks_ago
 ),
+wasted AS (
+  SELECT w.task_id, w.kind, w.cost_usd, ((epoch_us(p.as_of) - epoch_us(w.decided_at)) // (7 * 86400000000))::INTEGER AS weeks_ago
+  FROM core.waste w, core.pipeline p
+  WHERE w.decided_at <= p.as_of AND (w.excluded_reason IS NULL OR w.excluded_reason = 'maintenance')
+),
 parts AS (
   SELECT
-    d.weeks_ago,
+    weeks_ago,
     coalesce(sum(w.cost_usd::DECIMAL(38, 12)), 0) AS waste,
     coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'duplicate'), 0) AS duplicates,
     coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'retry'), 0) AS retries,
@@ -27,9 +32,8 @@ parts AS (
     coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'failed_task'), 0) AS failed,
     coalesce(sum(w.cost_usd::DECIMAL(38, 12)) FILTER (WHERE w.kind = 'abandoned_task'), 0) AS abandoned,
     count(DISTINCT w.task_id) AS tasks
-  FROM decided d
-  JOIN core.waste w USING (task_id)
-  GROUP BY d.weeks_ago
+  FROM wasted w
+  GROUP BY weeks_ago
 )
 SELECT
   t.weeks_ago,
