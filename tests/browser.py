@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Error, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Dialog, Error, Page, Request, WebSocket, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "AGENT_SLO_REQUIRE_BROWSER"
+HERE = ("127.0.0.1", "localhost")
+# A rule of the browser, not a handler of each request: a handler turns its cache off, and every page loads all anew.
+ONLY_HERE = ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in HERE)])
 
 
 def chromium() -> str:
@@ -36,7 +39,9 @@ def browser() -> Iterator[Browser]:
     """One browser for the whole session."""
     path = chromium()
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        running = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", f"--host-resolver-rules={ONLY_HERE}"]
+        )
         yield running
         running.close()
 
@@ -81,18 +86,13 @@ def watched(browser: Browser) -> Iterator[Watched]:
     page = context.new_page()
     seen = Watched(page)
 
-    def refuse_outside(route: Route) -> None:
-        parts = urlsplit(route.request.url)
-        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in (
-            "127.0.0.1",
-            "localhost",
-        ):
-            seen.outside.append(route.request.url)
-            route.abort()
-        else:
-            route.continue_()
+    def note_outside(asked: Request | WebSocket) -> None:
+        parts = urlsplit(asked.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname not in HERE:
+            seen.outside.append(asked.url)
 
-    context.route("**/*", refuse_outside)
+    context.on("request", note_outside)
+    page.on("websocket", note_outside)
 
     def dismiss(dialog: Dialog) -> None:
         seen.dialogs.append(dialog.message)

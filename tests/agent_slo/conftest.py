@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agent_slo.cli import cli
+from tests.conftest import MadeOnce
 
 Run = Callable[..., Result]
 
@@ -47,13 +48,15 @@ def sample_settings() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def sample_data(tmp_path_factory: pytest.TempPathFactory, samples: Path, sample_settings: Path) -> Path:
+def sample_data(made_once: MadeOnce, samples: Path, sample_settings: Path) -> Path:
     """A data folder with the small set, derived as of its end. Tests only read it."""
-    data = tmp_path_factory.mktemp("samples") / "data"
-    arguments = ["import", samples, "--data", data, "--config", sample_settings, "--as-of", AS_OF]
-    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return data
+
+    def imported(data: Path) -> None:
+        arguments = ["import", samples, "--data", data, "--config", sample_settings, "--as-of", AS_OF]
+        result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+        assert result.exit_code == 0, result.output
+
+    return made_once("stated_samples", imported)
 
 
 def command(*arguments: object) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -21,6 +23,7 @@ from dashboard.format import count, percent
 from tests.agent_slo.conftest import answer, command
 from tests.agent_slo.waiting import until
 from tests.browser import Watched, browser, watched
+from tests.dashboard.conftest import Ids
 from tests.dashboard.data_folder import Words, write_folder
 
 __all__ = ["browser", "watched"]
@@ -55,40 +58,98 @@ PATHS = {
 }
 
 
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """`serve(data)` starts the dashboard over a folder and returns its address."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(data: Path) -> str:
-        port = free_port()
-        process = subprocess.Popen(
-            streamlit_command(port),
-            env=dashboard_environment(data),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        started.append(process)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            assert process.poll() is None, "the dashboard ended"
-            try:
-                if httpx.get(f"http://127.0.0.1:{port}/_stcore/health", trust_env=False).is_success:
-                    return f"http://127.0.0.1:{port}"
-            except httpx.HTTPError:
-                time.sleep(0.2)
-        raise AssertionError("the dashboard did not answer")
-
-    yield start
-    for process in started:
+@contextmanager
+def dashboard(data: Path) -> Iterator[str]:
+    """The address of a dashboard that runs over a folder."""
+    port = free_port()
+    process = subprocess.Popen(
+        streamlit_command(port),
+        env=dashboard_environment(data),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        with httpx.Client(base_url=address, trust_env=False) as client:
+            until(lambda: _healthy(client), process)
+        yield address
+    finally:
         process.terminate()
         process.wait(20)
 
 
-def test_the_page_shows_the_numbers_of_the_report(serve: Serve, watched: Watched, tmp_path: Path) -> None:
-    data = write_folder(tmp_path / "data", tasks=12)
-    report = json.loads(answer("report", "--data", data, "--format", "json"))
-    watched.open(serve(data) + "/")
+def _healthy(client: httpx.Client) -> bool:
+    try:
+        return client.get("/_stcore/health").is_success
+    except httpx.HTTPError:
+        return False
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """`serve(data)` starts a dashboard over a folder of the test's own and returns its address."""
+    with ExitStack() as running:
+        yield lambda data: running.enter_context(dashboard(data))
+
+
+# A dashboard needs seconds to start: one over each folder that tests only look at.
+
+
+@pytest.fixture(scope="session")
+def samples_address(samples: Path) -> Iterator[str]:
+    with dashboard(samples) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def odd_clocks_address(odd_clocks: Path) -> Iterator[str]:
+    with dashboard(odd_clocks) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def twelve_address(twelve: Path) -> Iterator[str]:
+    with dashboard(twelve) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def nothing_address(nothing: Path) -> Iterator[str]:
+    with dashboard(nothing) as address:
+        yield address
+
+
+@pytest.mark.parametrize(
+    ("asks", "host"),
+    [
+        ("<img src='http://attacker.example/p.png'>", "attacker.example"),
+        ("<img src='https://192.0.2.1/p.png'>", "192.0.2.1"),
+        ("<link rel=stylesheet href='http://attacker.example/s.css'>", "attacker.example"),
+        ("<iframe src='http://attacker.example/'></iframe>", "attacker.example"),
+        ("<script>new WebSocket('ws://attacker.example/')</script>", "attacker.example"),
+    ],
+    ids=["image", "bare address", "style", "frame", "socket"],
+)
+def test_a_request_to_another_host_is_seen_and_goes_nowhere(watched: Watched, asks: str, host: str) -> None:
+    """The guard itself, or the tests below would hold whatever a page asks for."""
+    failed: list[str | None] = []
+    watched.page.on("requestfailed", lambda request: failed.append(request.failure))
+    watched.page.on("websocket", lambda socket: socket.on("socketerror", lambda error: failed.append(error)))
+    watched.page.set_content(f"<p>here</p>{asks}", wait_until="commit")
+    deadline = time.monotonic() + 60
+    while not failed and time.monotonic() < deadline:
+        watched.page.wait_for_timeout(20)
+    assert [urlsplit(url).hostname for url in watched.outside] == [host]
+    assert len(failed) == 1
+    assert "ERR_NAME_NOT_RESOLVED" in str(failed[0])
+
+
+def test_the_page_shows_the_numbers_of_the_report(
+    twelve: Path, twelve_address: str, watched: Watched
+) -> None:
+    report = json.loads(answer("report", "--data", twelve, "--format", "json"))
+    watched.open(twelve_address + "/")
     assert len(report["slos"]) == 6
     for row in report["slos"]:
         watched.says(row["title"], f"{count(row['good'])} of {count(row['n'])}", percent(row["sli"]))
@@ -121,8 +182,8 @@ def test_an_open_page_follows_what_arrives(serve: Serve, watched: Watched, tmp_p
     assert watched.outside == []
 
 
-def test_an_empty_folder_says_where_to_send(serve: Serve, watched: Watched, tmp_path: Path) -> None:
-    watched.open(serve(write_folder(tmp_path / "data", derived=False)) + "/")
+def test_an_empty_folder_says_where_to_send(nothing_address: str, watched: Watched) -> None:
+    watched.open(nothing_address + "/")
     watched.says("Nothing has arrived yet", "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318")
     assert watched.outside == []
 
@@ -136,9 +197,9 @@ def test_an_empty_folder_says_where_to_send(serve: Serve, watched: Watched, tmp_
     ],
 )
 def test_other_sites_cannot_talk_to_the_pages(
-    serve: Serve, tmp_path: Path, host: str, origin: str | None, status: int
+    nothing_address: str, host: str, origin: str | None, status: int
 ) -> None:
-    address = urlsplit(serve(write_folder(tmp_path / "data", derived=False)))
+    address = urlsplit(nothing_address)
     lines = [
         "GET /_stcore/stream HTTP/1.1",
         f"Host: {host}:{address.port}",
@@ -163,8 +224,8 @@ def test_a_click_on_a_row_opens_its_task(serve: Serve, watched: Watched, tmp_pat
     watched.says("task task-0000")
 
 
-def test_a_filter_is_kept_in_the_address(serve: Serve, watched: Watched, tmp_path: Path) -> None:
-    watched.open(serve(write_folder(tmp_path / "data", tasks=12)) + "/tasks")
+def test_a_filter_is_kept_in_the_address(twelve_address: str, watched: Watched) -> None:
+    watched.open(twelve_address + "/tasks")
     watched.page.get_by_text("Has an unprotected duplicate").click()
     watched.page.wait_for_url("**/tasks?duplicate=true")
     watched.page.get_by_text("3 tasks, newest first").wait_for()
@@ -226,13 +287,10 @@ def _no_link_leads_outside(watched: Watched, page: str) -> None:
 # Every page is asked the same by test_odd_clocks.py without a browser; here are those with the most charts.
 @pytest.mark.parametrize("page", ["overview", "cost", "incidents"])
 def test_spans_of_1970_and_2262_do_not_freeze_a_page(
-    serve: Serve, watched: Watched, odd_clocks: Path, page: str
+    odd_clocks_address: str, odd_ids: Ids, watched: Watched, page: str
 ) -> None:
-    incident = json.loads(answer("incidents", "--data", odd_clocks, "--format", "json"))[0]["incident_id"]
-    tasks = json.loads(answer("tasks", "--data", odd_clocks, "--format", "json"))
-    longest = max(tasks, key=lambda task: task["wall_s"] or 0)["task_id"]
-    path = PATHS[page].replace("inc-feed", incident).replace("task-0000", longest)
-    watched.open(serve(odd_clocks) + path + ("&" if "?" in path else "?") + "range=all")
+    path = PATHS[page].replace("inc-feed", odd_ids.incident).replace("task-0000", odd_ids.longest)
+    watched.open(odd_clocks_address + path + ("&" if "?" in path else "?") + "range=all")
     charts = watched.page.locator('[data-testid="stPlotlyChart"]')
     # Each is drawn: its axes hold a bounded number of marks.
     for place in range(charts.count()):
@@ -253,20 +311,19 @@ def _nothing_executed(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("page", list(PATHS))
-def test_every_page_opens_over_samples(serve: Serve, watched: Watched, samples: Path, page: str) -> None:
-    address = serve(samples)
-    incident = json.loads(answer("incidents", "--data", samples, "--format", "json"))[0]["incident_id"]
-    task = json.loads(answer("tasks", "--data", samples, "--format", "json"))[0]["task_id"]
-    path = PATHS[page].replace("inc-feed", incident).replace("task-0000", task)
-    watched.open(address + path)
+def test_every_page_opens_over_samples(
+    samples_address: str, sample_ids: Ids, watched: Watched, page: str
+) -> None:
+    path = PATHS[page].replace("inc-feed", sample_ids.incident).replace("task-0000", sample_ids.newest)
+    watched.open(samples_address + path)
     assert "cannot be read" not in watched.text()
     assert "encountered an error" not in watched.text()
     assert watched.outside == []
     assert watched.errors == []
 
 
-def test_a_link_shows_a_colleague_the_same_filters(serve: Serve, watched: Watched, tmp_path: Path) -> None:
-    watched.open(serve(write_folder(tmp_path / "data", tasks=12)) + "/?version=1.1&wrong=true")
+def test_a_link_shows_a_colleague_the_same_filters(twelve_address: str, watched: Watched) -> None:
+    watched.open(twelve_address + "/?version=1.1&wrong=true")
     watched.says("6 tasks · 0 running", "Tasks that went wrong")
     watched.page.get_by_text("24h").click()
     watched.page.wait_for_url("**/?*range=24h*")
@@ -275,8 +332,8 @@ def test_a_link_shows_a_colleague_the_same_filters(serve: Serve, watched: Watche
     watched.says("0 tasks · 0 running")
 
 
-def test_a_card_leads_to_its_objective(serve: Serve, watched: Watched, samples: Path) -> None:
-    watched.open(serve(samples) + "/?range=all")
+def test_a_card_leads_to_its_objective(samples_address: str, watched: Watched) -> None:
+    watched.open(samples_address + "/?range=all")
     watched.page.get_by_text("Tasks completed", exact=True).first.click()
     watched.page.wait_for_url("**/objective?*slo=task-completion*")
     watched.says("The formula with these numbers", "Worst tasks")
@@ -304,10 +361,9 @@ def test_an_incident_is_acknowledged_through_the_collector(
 
 
 @pytest.fixture
-def collecting(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+def collecting(samples: Path, tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     """A data folder with the small samples, and the collector that runs over it."""
-    data = tmp_path / "data"
-    answer("import", files("sample_traces") / "first_light.jsonl.gz", "--data", data)
+    data = shutil.copytree(samples, tmp_path / "data")
     collector = subprocess.Popen(
         command("collect", "--data", data, "--http", "127.0.0.1:0", "--no-grpc"),
         stderr=subprocess.PIPE,
@@ -367,18 +423,15 @@ def test_a_dead_collector_is_said_and_the_files_are_read(
     assert watched.outside == []
 
 
-def test_a_figure_of_the_day_and_a_bar_lead_to_their_tasks(
-    serve: Serve, watched: Watched, tmp_path: Path
-) -> None:
-    address = serve(write_folder(tmp_path / "data", tasks=12))
-    watched.open(address + "/?version=1.1")
+def test_a_figure_of_the_day_and_a_bar_lead_to_their_tasks(twelve_address: str, watched: Watched) -> None:
+    watched.open(twelve_address + "/?version=1.1")
     watched.page.get_by_role("button", name="Failed or lost").click()
     watched.page.wait_for_url("**/tasks?*outcome=*")
     watched.settle()
     watched.page.wait_for_url("**/tasks?*range=24h*")
     link = parse_qs(urlsplit(watched.page.url).query)
     assert link == {"version": ["1.1"], "range": ["24h"], "outcome": ["failed", "lost", "dead letter"]}
-    watched.open(address + "/")
+    watched.open(twelve_address + "/")
     bar = watched.page.locator(".st-key-outcomes .barlayer .point path").first
     bar.scroll_into_view_if_needed()
     bar.click(force=True)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from dashboard.days import MOST_DAYS, clipped
-from tests.agent_slo.conftest import answer
-from tests.dashboard.conftest import OpenPage, texts
+from tests.dashboard.conftest import Ids, OpenPage, texts
 from tests.dashboard.test_pages import PAGES, frame_with
 
 AS_OF = datetime(2026, 11, 29, 12, 0)
@@ -44,20 +43,17 @@ def test_traces_that_are_all_old_keep_their_days() -> None:
     assert clipped(_days(datetime(2262, 1, 1)), None, AS_OF) == []
 
 
-def _opened(open_page: OpenPage, data: Path, page: str, time_range: str) -> Any:
-    incident = json.loads(answer("incidents", "--data", data, "--format", "json"))[0]["incident_id"]
-    tasks = json.loads(answer("tasks", "--data", data, "--format", "json"))
-    longest = max(tasks, key=lambda task: task["wall_s"] or 0)["task_id"]
-    ids = {"screens/incidents.py": {"id": incident}, "screens/task.py": {"id": longest}}
-    return open_page(data, page, **{**PAGES[page], **ids.get(page, {}), "range": time_range})
+def _opened(open_page: OpenPage, data: Path, ids: Ids, page: str, time_range: str) -> Any:
+    named = {"screens/incidents.py": {"id": ids.incident}, "screens/task.py": {"id": ids.longest}}
+    return open_page(data, page, **{**PAGES[page], **named.get(page, {}), "range": time_range})
 
 
 @pytest.mark.parametrize("time_range", ["28d", "all"])
 @pytest.mark.parametrize("page", list(PAGES))
 def test_no_chart_of_a_page_is_longer_than_it_can_draw(
-    open_page: OpenPage, odd_clocks: Path, page: str, time_range: str
+    open_page: OpenPage, odd_clocks: Path, odd_ids: Ids, page: str, time_range: str
 ) -> None:
-    test = _opened(open_page, odd_clocks, page, time_range)
+    test = _opened(open_page, odd_clocks, odd_ids, page, time_range)
     said = texts(test)
     assert "cannot be read" not in said
     assert "cannot be told" not in said
@@ -75,8 +71,8 @@ def test_no_chart_of_a_page_is_longer_than_it_can_draw(
 
 
 @pytest.mark.parametrize("page", ["overview", "actions", "humans", "cost"])
-def test_what_is_not_drawn_is_said(open_page: OpenPage, odd_clocks: Path, page: str) -> None:
-    said = texts(_opened(open_page, odd_clocks, f"screens/{page}.py", "all"))
+def test_what_is_not_drawn_is_said(open_page: OpenPage, odd_clocks: Path, odd_ids: Ids, page: str) -> None:
+    said = texts(_opened(open_page, odd_clocks, odd_ids, f"screens/{page}.py", "all"))
     assert "Not drawn: 2 days (1970-01-01 to 2262-04-11)" in said
 
 

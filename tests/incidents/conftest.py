@@ -4,12 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import MadeOnce
 from tests.incidents.folders import fill
 from tests.metrics import worlds
 
 
 @pytest.fixture(scope="session")
-def company(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tasks of every story of the sample company, derived and grouped."""
-    requests = [request for spans in worlds.spans_by_trace().values() for request in spans]
-    return fill(tmp_path_factory.mktemp("company") / "data", requests, worlds.settings(), worlds.end())
+def company(made_once: MadeOnce) -> Path:
+    """Two tasks of every story of the sample company, derived and grouped. Tests only read it."""
+
+    def derive(folder: Path) -> None:
+        requests = [request for spans in worlds.spans_by_trace().values() for request in spans]
+        fill(folder, requests, worlds.settings(), worlds.end())
+
+    return made_once("small_company", derive)

@@ -11,7 +11,6 @@ import pytest
 
 from metrics.costs import query
 from metrics.prices import PriceOverride
-from sample_traces import replay
 from tests.metrics import worlds
 from tests.metrics.bench import Bench, ListPrices, at, bench, request, span
 
@@ -192,13 +191,9 @@ def test_whatever_changed_the_causes_sum_to_the_whole(tmp_path: Path, seed: int)
     assert len(causes) > 4
 
 
-def test_weeks_of_the_samples(tmp_path: Path) -> None:
-    with bench(tmp_path, worlds.settings(), ListPrices()) as one:
-        one.send(replay.load("company")).derive(worlds.end())
-        middle, week = worlds.end() - timedelta(days=14), timedelta(days=7)
-        causes, first = ask(one, (middle - week, middle, None), (middle, middle + week, None))
-        (told,) = one.rows(
-            "SELECT cost_usd FROM core.waste_weekly WHERE weeks_ago = 1",
-        )
+def test_weeks_of_the_samples(derived_company: Bench) -> None:
+    middle, week = worlds.end() - timedelta(days=14), timedelta(days=7)
+    causes, first = ask(derived_company, (middle - week, middle, None), (middle, middle + week, None))
+    (told,) = derived_company.rows("SELECT cost_usd FROM core.waste_weekly WHERE weeks_ago = 1")
     assert {"tasks", "mix", "steps", "prompts"} <= set(causes)
     assert first["after_usd"] == pytest.approx(told["cost_usd"], abs=1e-9)

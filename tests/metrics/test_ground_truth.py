@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from sample_traces import replay
 from tests.metrics import worlds
-from tests.metrics.bench import Bench, ListPrices, bench
+from tests.metrics.bench import Bench
 
 Row = dict[str, Any]
 
@@ -48,9 +47,8 @@ class Company:
 
 
 @pytest.fixture(scope="module")
-def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
-    with bench(tmp_path_factory.mktemp("company"), worlds.settings(), ListPrices()) as one:
-        yield Company(one.send(replay.load("company")).derive(worlds.end()))
+def company(derived_company: Bench) -> Company:
+    return Company(derived_company)
 
 
 def differences(found: Iterator[tuple[str, Any, Any]]) -> list[str]:

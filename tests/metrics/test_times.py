@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from metrics.manifest import pass_sql
-from sample_traces import replay
-from tests.metrics import worlds
 from tests.metrics.bench import Bench, at, bench, request, span
 
 Span = dict[str, Any]
@@ -105,14 +103,8 @@ def test_what_reaches_beyond_the_task_is_cut_off(tmp_path: Path) -> None:
     assert times(tmp_path, root(10), model(8, 14)) == parts(10, 0, 2, 0, 8)
 
 
-@pytest.fixture(scope="module")
-def company(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with bench(tmp_path_factory.mktemp("company"), worlds.settings()) as one:
-        yield one.send(replay.load("company")).derive(worlds.end())
-
-
-def test_the_parts_of_every_sample_task_sum_to_its_wall_time(company: Bench) -> None:
-    (row,) = company.rows(
+def test_the_parts_of_every_sample_task_sum_to_its_wall_time(derived_company: Bench) -> None:
+    (row,) = derived_company.rows(
         """
         SELECT
           count(*) AS n,
@@ -129,8 +121,8 @@ def test_the_parts_of_every_sample_task_sum_to_its_wall_time(company: Bench) -> 
     assert row["other_waits"] == 0
 
 
-def test_percentiles_of_the_samples_are_within_two_percent(company: Bench) -> None:
-    exact = company.rows(
+def test_percentiles_of_the_samples_are_within_two_percent(derived_company: Bench) -> None:
+    exact = derived_company.rows(
         """
         SELECT e.sli, e.agent, e.task_type, w.days, count(*) AS n,
           quantile_cont(e.value, 0.5) AS p50, quantile_cont(e.value, 0.9) AS p90, quantile_cont(e.value, 0.99) AS p99
@@ -142,7 +134,7 @@ def test_percentiles_of_the_samples_are_within_two_percent(company: Bench) -> No
     )
     got = {
         (r["sli"], r["agent"], r["task_type"], r["days"]): r
-        for r in company.rows("SELECT * FROM core.latency_percentiles")
+        for r in derived_company.rows("SELECT * FROM core.latency_percentiles")
     }
     assert len(exact) > 20
     assert len(got) == len(exact)

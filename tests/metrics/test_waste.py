@@ -10,7 +10,6 @@ import pytest
 
 from metrics.prices import PriceOverride
 from metrics.settings import MetricsSettings
-from sample_traces import replay
 from tests.metrics import worlds
 from tests.metrics.bench import Bench, ListPrices, at, bench, request, span
 
@@ -154,13 +153,8 @@ def test_waste_without_a_price_is_unknown_and_counted(tmp_path: Path) -> None:
     assert week == {"tasks": 1, "wasteful_tasks": 1, "unpriced_tasks": 1}
 
 
-@pytest.fixture(scope="module")
-def company(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with bench(tmp_path_factory.mktemp("company"), worlds.settings(), ListPrices()) as one:
-        yield one.send(replay.load("company")).derive(worlds.end())
-
-
-def test_every_week_of_the_samples_sums_to_its_whole(company: Bench) -> None:
+def test_every_week_of_the_samples_sums_to_its_whole(derived_company: Bench) -> None:
+    company = derived_company
     weeks = company.rows("SELECT * FROM core.waste_weekly ORDER BY weeks_ago")
     assert len(weeks) == 4
     for number, week in enumerate(weeks):
@@ -179,8 +173,8 @@ def test_every_week_of_the_samples_sums_to_its_whole(company: Bench) -> None:
     )
 
 
-def test_no_task_of_the_samples_wastes_more_than_it_cost(company: Bench) -> None:
-    over = company.rows(
+def test_no_task_of_the_samples_wastes_more_than_it_cost(derived_company: Bench) -> None:
+    over = derived_company.rows(
         """
         SELECT t.task_id, t.cost_usd, sum(w.cost_usd) AS wasted
         FROM core.waste w JOIN core.tasks t USING (task_id)
@@ -189,5 +183,5 @@ def test_no_task_of_the_samples_wastes_more_than_it_cost(company: Bench) -> None
         """
     )
     assert over == []
-    kinds = {row["kind"] for row in company.rows("SELECT DISTINCT kind FROM core.waste")}
+    kinds = {row["kind"] for row in derived_company.rows("SELECT DISTINCT kind FROM core.waste")}
     assert kinds == {"duplicate", "retry", "loop", "failed_task", "abandoned_task"}
