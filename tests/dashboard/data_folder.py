@@ -3,9 +3,13 @@ deriving anything: an empty one, one task, or many; with plain or hostile text."
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
+import tempfile
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +117,15 @@ class Words:
 
 def write_folder(data: Path, *, tasks: int = 1, words: Words | None = None, derived: bool = True) -> Path:
     """Write the folder and return it. `tasks=0`: tables without rows; `derived=False`: no tables either."""
-    text = words or Words()
-    (data / "spans").mkdir(parents=True)
+    return shutil.copytree(_written(tasks, words or Words(), derived), data)
+
+
+@cache
+def _written(tasks: int, text: Words, derived: bool) -> Path:
+    """Such a folder, written once in this process: writing takes longer than most tests that read it."""
+    data = Path(tempfile.mkdtemp(prefix="agent-slo-written-"))
+    atexit.register(shutil.rmtree, data, ignore_errors=True)
+    (data / "spans").mkdir()
     (data / "tmp").mkdir()
     (data / "format.json").write_text(json.dumps({"version": 1, "created_by": "test"}))
     con = duckdb.connect(":memory:")
