@@ -35,7 +35,7 @@ STATUS_SECONDS = 60.0
 BUSY_STATUS_SECONDS = 10.0
 """How often the status is brought up to date while a backlog is worked off."""
 MOST_BACKOFF_SECONDS = 60.0
-RECEIVING_RATE = 4_000.0
+RECEIVING_RATE = 12_000.0
 """Rows a second from which on receiving goes first: senders wait for it, the derivation can catch up later."""
 
 

@@ -35,7 +35,7 @@ CHANGED_HISTORY_SECONDS = 10.0
 """How often at most it does so after tasks changed; longer where one takes long (see SHARE_OF_TIME)."""
 SLICES_AGE = timedelta(minutes=5)
 """How often availability is judged anew when no task changed: no slice is shorter."""
-SHARE_OF_TIME = 0.2
+SHARE_OF_TIME = 0.08
 """Share of its time a busy collector may spend on evaluations; over two million tasks one takes most of a second."""
 
 

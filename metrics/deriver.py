@@ -442,10 +442,17 @@ class Deriver:
         self._redelivered = int(con.execute(pass_sql("redelivered")).fetchall()[0][0])
 
     def _tell_logs(self) -> None:
-        """Create `log_spans`: the log records that tell of work, as spans; empty where no logs are kept."""
+        """Create `log_spans` (log records that tell of work, as spans) and `log_events` (what others say of a span).
+
+        Both are empty where no logs are kept.
+        """
         kept = "SELECT count(*) > 0 FROM duckdb_columns() WHERE table_name = 'logs' AND column_name = 'observed_ns'"
         with_logs = bool(self._con.execute(kept).fetchall()[0][0])
-        nothing = "CREATE OR REPLACE TEMP VIEW log_spans AS SELECT * FROM spans WHERE false"
+        nothing = (
+            "CREATE OR REPLACE TEMP VIEW log_spans AS SELECT * FROM spans WHERE false; "
+            "CREATE OR REPLACE TEMP VIEW log_events AS "
+            "SELECT seq, trace_id, span_id, start_ns AS at_ns, name, attributes FROM spans WHERE false"
+        )
         self._con.execute(log_sql(compile_logs(log_families())) if with_logs else nothing)
 
     def _conventions(self, only: frozenset[str] | None) -> Compiled:
@@ -471,6 +478,7 @@ class Deriver:
             for table in self._sources(before)
         ]
         rows.append(f"SELECT seq, trace_id, start_ns FROM log_spans WHERE seq > {before}")
+        rows.append(f"SELECT seq, trace_id, at_ns FROM log_events WHERE seq > {before}")
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE fresh AS "
             f"SELECT * FROM ({' UNION ALL '.join(rows)}) ORDER BY seq LIMIT {self._pass_spans}"

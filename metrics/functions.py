@@ -41,6 +41,15 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         "CREATE OR REPLACE TEMP MACRO sane_number(text, most) AS "
         "CASE WHEN try_cast(text AS DOUBLE) BETWEEN 0 AND most THEN try_cast(text AS DOUBLE) END"
     )
+    con.execute(
+        # `a1b2.3` is a call that only messages show, by the span that asked for it: that span is the evidence
+        "CREATE OR REPLACE TEMP MACRO spans_of(ids) AS list_transform(ids, lambda id: split_part(id, '.', 1))"
+    )
+    con.execute(
+        # one id may count the calls of every answer anew: two tools under it are two calls
+        "CREATE OR REPLACE TEMP MACRO same_call(id, tool, other_id, other_tool) AS "
+        "id = other_id AND coalesce(tool = other_tool, true)"
+    )
     present = {
         name
         for (name,) in con.execute(

@@ -115,7 +115,10 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
             "says_unknown(said)",
             f"length(said) <= {int(unknown['max_length'])} AND {_says('said', [unknown['pattern']])}",
         ),
-        ("counts_only(id, tool)", _says("replace(id, coalesce(tool, ''), '')", known["counted_ids"], options="")),
+        (
+            "counts_only(id, tool)",
+            _says("replace(id, coalesce(tool, ''), '')", known["counted_ids"], options=""),
+        ),
         ("outcome_of(words)", f"CASE {outcomes} ELSE 'unknown' END"),
         ("retry_class(error_class, words)", f"CASE {retry} ELSE 'other' END"),
     ):

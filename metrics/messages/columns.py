@@ -23,6 +23,7 @@ ARROW_TYPE = pa.struct(
         ("requested", pa.list_(_CALL)),
         ("deferred", pa.list_(_CALL)),
         ("answered", pa.list_(_ANSWER)),
+        ("returned", pa.list_(_ANSWER)),
         ("approvals", pa.list_(_APPROVAL)),
     ]
 )
@@ -31,6 +32,7 @@ SQL_TYPE = (
     "requested STRUCT(id VARCHAR, name VARCHAR, arguments VARCHAR)[], "
     "deferred STRUCT(id VARCHAR, name VARCHAR, arguments VARCHAR)[], "
     "answered STRUCT(id VARCHAR, text VARCHAR)[], "
+    "returned STRUCT(id VARCHAR, text VARCHAR)[], "
     "approvals STRUCT(id VARCHAR, decision VARCHAR)[])"
 )
 CONTENT_ARROW_TYPE = pa.struct([("arguments", pa.string()), ("result", pa.string())])
@@ -51,6 +53,7 @@ def _facts_array(facts: list[Facts | None]) -> pa.Array:
         pa.array([fact.requested for fact in present], pa.list_(_CALL)),
         pa.array([fact.deferred for fact in present], pa.list_(_CALL)),
         pa.array([fact.answered for fact in present], pa.list_(_ANSWER)),
+        pa.array([fact.returned for fact in present], pa.list_(_ANSWER)),
         pa.array([fact.approvals for fact in present], pa.list_(_APPROVAL)),
     ]
     return pa.StructArray.from_arrays(

@@ -14,7 +14,11 @@ from metrics.messages.values import MAX_TEXT, first, string, text_of, value_of
 
 @dataclass
 class Facts:
-    """What was said: the last user text, the answer, and the tool calls asked for, put off, answered and decided."""
+    """What was said: the last user text, the answer, and the tool calls asked for, put off, answered and decided.
+
+    `answered`: results among what the model was given; `returned`: results among what came out, where an agent's
+    own output is its whole conversation.
+    """
 
     user_text: str | None = None
     output_text: str | None = None
@@ -22,7 +26,12 @@ class Facts:
     requested: list[dict[str, Any]] = field(default_factory=list)
     deferred: list[dict[str, Any]] = field(default_factory=list)
     answered: list[dict[str, Any]] = field(default_factory=list)
+    returned: list[dict[str, Any]] = field(default_factory=list)
     approvals: list[dict[str, Any]] = field(default_factory=list)
+    unanswered: list[str | None] = field(default_factory=list)
+    """Ids of the calls of the last answer read that no result was seen for yet, in order; no column has them."""
+    repeated_text: str | None = None
+    """The user's last words as an output repeats them; they stand for the input where none was captured."""
 
 
 def read(
@@ -74,6 +83,7 @@ def _read(
         facts.requested += [_call(call) for call in value_of(tool_calls) or [] if isinstance(call, dict)]
     if output is not None:
         _stated(facts, output)
+    facts.user_text = facts.user_text or facts.repeated_text
     return facts
 
 
@@ -107,15 +117,25 @@ def _call(part: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _calls(message: Message) -> list[dict[str, Any]]:
+    """Read the tool calls that a message asks for: among its parts, and beside them."""
+    calls = [part for part in message.get("parts") or [] if kind_of(part) == "call"]
+    calls += [call for call in message.get("tool_calls") or [] if isinstance(call, dict)]
+    return [_call(call) for call in calls]
+
+
 def _input(facts: Facts, message: Message) -> None:
     role = message.get("role")
     if "resume" in message:
         facts.approvals.append({"id": None, "decision": decision(message["resume"])})
     texts: list[str] = []
+    if role == "assistant":
+        facts.unanswered = [call["id"] for call in _calls(message)]
     for part in message.get("parts") or []:
         kind = kind_of(part)
         if kind == "response" or (kind == "text" and role == "tool"):
-            _answer(facts, part, message)
+            answer = _answer(facts, part, message)
+            facts.answered += [answer] if answer else []
         elif kind == "approval_response":
             call = _call(part)
             facts.approvals.append({"id": call["id"], "decision": decision(part.get("approved"))})
@@ -132,7 +152,8 @@ def _input(facts: Facts, message: Message) -> None:
 _CONFIRMATIONS = frozenset(("confirmed", "approved"))
 
 
-def _answer(facts: Facts, part: dict[str, Any], message: Message) -> None:
+def _answer(facts: Facts, part: dict[str, Any], message: Message) -> dict[str, Any] | None:
+    """Read one tool's answer; None where it is a person's word, which is kept as that."""
     body = first(part.get("toolResult"), part.get("function_response"), part.get("functionResponse"), part)
     content = first(
         body.get("response"), body.get("result"), body.get("output"), body.get("content"), body.get("text")
@@ -140,7 +161,7 @@ def _answer(facts: Facts, part: dict[str, Any], message: Message) -> None:
     if isinstance(content, dict) and len(content) == 1 and _CONFIRMATIONS & content.keys():
         # the runtime's own confirmation "tool": a person's word, not a result
         facts.approvals.append({"id": None, "decision": decision(content)})
-        return
+        return None
     identity = first(
         body.get("call_id"),
         body.get("tool_call_id"),
@@ -150,7 +171,12 @@ def _answer(facts: Facts, part: dict[str, Any], message: Message) -> None:
         body.get("id"),
         message.get("id"),
     )
-    facts.answered.append({"id": string(identity), "text": (text_of(content) or "")[:MAX_TEXT]})
+    if identity is None and facts.unanswered:
+        # some exporters leave the id off: results follow the calls in their order
+        identity = facts.unanswered.pop(0)
+    elif identity in facts.unanswered:
+        facts.unanswered.remove(identity)
+    return {"id": string(identity), "text": (text_of(content) or "")[:MAX_TEXT]}
 
 
 def _output(facts: Facts, message: Message) -> None:
@@ -158,19 +184,27 @@ def _output(facts: Facts, message: Message) -> None:
         if message.get("role") != "system":
             # a state that ends on a tool's answer or a question ends without an answer of the agent
             facts.output_text = None
+        if message.get("role") == "user":
+            # an output that is the whole conversation: what came before the last word of the user is earlier work
+            words = "\n".join(text for text in map(words_in, message.get("parts") or []) if text)
+            facts.repeated_text = words or facts.repeated_text
+            facts.requested.clear()
+            facts.returned.clear()
+        if message.get("role") == "tool":
+            for part in message.get("parts") or []:
+                answer = _answer(facts, part, message) if kind_of(part) in ("response", "text") else None
+                facts.returned += [answer] if answer else []
         return
     texts: list[str] = []
     for part in message.get("parts") or []:
         kind = kind_of(part)
-        if kind == "call":
-            facts.requested.append(_call(part))
-        elif kind == "approval_request":
+        if kind == "approval_request":
             facts.deferred.append(_call(part))
         elif kind == "text":
             texts.append(words_in(part))
-    for call in message.get("tool_calls") or []:
-        if isinstance(call, dict):
-            facts.requested.append(_call(call))
+    asked = _calls(message)
+    facts.requested += asked
+    facts.unanswered = [call["id"] for call in asked]
     if message.get("finish_reason"):
         facts.finish = str(message["finish_reason"])
     # The answer is the last message's text: what stands beside an earlier tool call is thinking aloud.

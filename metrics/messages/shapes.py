@@ -256,7 +256,11 @@ def from_events(events: str | None) -> tuple[list[Message], list[Message]]:
         if name in _EVENT_ROLE:
             said.append(message_of({"role": _EVENT_ROLE[name], **attributes}, "user"))
         elif name == "gen_ai.choice":
-            inner = attributes.get("message", attributes.get("content"))
+            inner = value_of(told) if isinstance(told := attributes.get("message"), str) else told
+            if isinstance(inner, dict) and ({"tool_calls", "content"} & inner.keys()):
+                inner = {"role": "assistant", **inner}  # who answers goes without saying
+            elif inner is None:
+                inner = attributes.get("content")
             turns = list(turns_in(inner, "assistant"))
             finish = attributes.get("finish_reason")
             calls = attributes.get("tool_calls")

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from metrics.messages.printed import looks_printed, printed
+
 MAX_DEPTH = 8
 """How deep objects within objects are looked into."""
 MAX_TEXT = 4000
@@ -39,7 +41,9 @@ def value_of(text: str | None) -> Any:
         try:
             return orjson.loads(text)
         except orjson.JSONDecodeError:
-            return text  # prose that begins with a bracket
+            pass  # prose that begins with a bracket, or an object of another language
+    if looks_printed(text):
+        return printed(text)
     return text if head else None
 
 

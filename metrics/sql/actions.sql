@@ -3,7 +3,7 @@
 WITH timed AS (
   SELECT
     *,
-    (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 AS took_s,
+    CASE WHEN seen_by = 'span' THEN (epoch_us(ended_at) - epoch_us(started_at)) / 1e6 END AS took_s,
     (epoch_us(started_at) - lag(epoch_us(coalesce(ended_at, started_at))) OVER (PARTITION BY action_id ORDER BY start_ns, attempt_id)) / 1e6 AS wait_s
   FROM attempts
   WHERE action_id IS NOT NULL
@@ -25,7 +25,7 @@ grouped AS (
     min(start_ns) AS first_ns,
     max(coalesce(epoch_us(ended_at) * 1000, start_ns)) AS last_ns,
     make_timestamp(min(start_ns) // 1000) AS started_at,
-    list(span_id ORDER BY start_ns, span_id) AS evidence,
+    spans_of(list(span_id ORDER BY start_ns, span_id)) AS evidence,
     -- all its attempts, over runs and traces, as one line of time
     string_agg(
       CASE
@@ -35,7 +35,7 @@ grouped AS (
         WHEN wait_s < 7200 THEN printf(' | %.0f min later: ', wait_s / 60)
         ELSE printf(' | %.1f h later: ', wait_s / 3600)
       END
-      || outcome || CASE WHEN took_s IS NULL THEN ', never ended' ELSE printf(' in %.1f s', took_s) END
+      || outcome || CASE WHEN took_s IS NOT NULL THEN printf(' in %.1f s', took_s) WHEN ended_at IS NULL THEN ', never ended' ELSE '' END
       || CASE WHEN duplicate IS NULL THEN '' ELSE ' (' || replace(duplicate, '_', '-') || ' repeat, ' || replace(cause, '_', ' ') || ')' END
       || CASE WHEN compensated THEN ', undone' ELSE '' END,
       '' ORDER BY start_ns, attempt_id) AS story

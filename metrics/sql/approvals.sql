@@ -29,7 +29,7 @@ found AS (
     AND NOT EXISTS (
       SELECT 1 FROM decisions a
       WHERE a.task_id = d.task_id AND a.decision IN ('approved', 'edited') AND a.start_ns <= d.start_ns
-        AND (a.call_id = d.call_id OR (a.tool = d.tool AND a.role <> 'tool')))
+        AND (same_call(a.call_id, a.tool, d.call_id, d.tool) OR (a.tool = d.tool AND a.role <> 'tool')))
     AND NOT EXISTS (
       SELECT 1 FROM interventions i
       WHERE i.task_id = d.task_id AND i.kind = 'approval' AND i.decision IN ('approved', 'edited') AND (i.tool = d.tool OR i.tool IS NULL)
@@ -40,7 +40,7 @@ found AS (
     e.tool || ': one approval, two calls with other arguments', [f.span_id, e.span_id]
   FROM effects e
   JOIN effects f
-    ON f.task_id = e.task_id AND f.call_id = e.call_id AND f.tool = e.tool AND f.args_key <> e.args_key
+    ON f.task_id = e.task_id AND f.call_id = e.call_id AND NOT counts_only(e.call_id, e.tool) AND f.tool = e.tool AND f.args_key <> e.args_key
     AND (f.start_ns, f.attempt_id) < (e.start_ns, e.attempt_id)
   WHERE e.decision IN ('approved', 'edited') AND f.decision IN ('approved', 'edited') AND e.decision_arguments IS NULL
   UNION ALL
@@ -50,7 +50,7 @@ found AS (
   FROM effects e
   JOIN decisions a
     ON a.task_id = e.task_id AND a.decision = 'rejected' AND a.start_ns <= e.start_ns AND a.span_id <> e.span_id
-    AND (a.call_id = e.call_id OR (a.tool = e.tool AND (a.call_id IS NULL OR e.call_id IS NULL)))
+    AND (same_call(a.call_id, a.tool, e.call_id, e.tool) OR (a.tool = e.tool AND (a.call_id IS NULL OR e.call_id IS NULL)))
   WHERE coalesce(e.decision, '') NOT IN ('approved', 'edited')
     AND NOT EXISTS (
       SELECT 1 FROM decisions b
@@ -63,7 +63,7 @@ found AS (
   LEFT JOIN decisions a
     ON a.task_id = e.task_id AND a.role <> 'tool' AND a.decision IN ('approved', 'edited') AND a.decision_arguments IS NOT NULL
     AND a.start_ns <= e.start_ns
-    AND (a.call_id = e.call_id OR (a.tool = e.tool AND (a.call_id IS NULL OR e.call_id IS NULL)))
+    AND (same_call(a.call_id, a.tool, e.call_id, e.tool) OR (a.tool = e.tool AND (a.call_id IS NULL OR e.call_id IS NULL)))
   WHERE coalesce(e.decision, 'approved') IN ('approved', 'edited')
     AND coalesce(e.decision_arguments, a.decision_arguments) IS NOT NULL
     AND json_contains(e.arguments, coalesce(e.decision_arguments, a.decision_arguments)) = false

@@ -1,6 +1,7 @@
--- Grain: one row per attempt (a tool step), executed or not, with the verdict on repetition.
+-- Grain: one row per attempt (a tool step, or a call that only messages show), executed or not, with the verdict on repetition.
 -- Inputs: executions, repeats, compensations, run_verdicts, task_runs, task_facts.
 -- Steps 9 and 11 of the decision in docs/definitions: compensation, and what a trace can only make us suspect.
+-- `evidence`: spans; of a call that only messages show, the span that asked for it.
 WITH undone AS (
   SELECT attempt_id, arg_min(by_attempt, (undone_ns, by_attempt)) AS by_attempt FROM compensations GROUP BY attempt_id
 ),
@@ -30,10 +31,10 @@ SELECT
   u.by_attempt IS NOT NULL AS compensated,
   (r.duplicate IS NULL AND s.witness IS NOT NULL) OR coalesce(r.beyond_window, false) AS suspected,
   coalesce(r.rule, CASE WHEN s.witness IS NOT NULL THEN 'suspected.requested_in_crashed_run' END) AS rule,
-  list_filter([e.span_id, r.earlier_span_id, split_part(u.by_attempt, '/', 2), CASE WHEN r.duplicate IS NULL THEN s.witness END], lambda i: i <> '') AS evidence,
+  spans_of(list_filter([e.span_id, r.earlier_span_id, split_part(u.by_attempt, '/', 2), CASE WHEN r.duplicate IS NULL THEN s.witness END], lambda i: i <> '')) AS evidence,
   make_timestamp(e.start_ns // 1000) AS started_at,
   CASE WHEN e.end_ns IS NOT NULL THEN make_timestamp(e.end_ns // 1000) END AS ended_at,
-  e.error_class, e.result, e.decision, e.start_ns, e.leaves,
+  e.error_class, e.result, e.decision, e.seen_by, e.start_ns, e.leaves,
   f.agent, f.task_type, f.service, f.environment, f.app_version, f.started_at AS task_started_at
 FROM executions e
 LEFT JOIN repeats r USING (attempt_id)

@@ -1,9 +1,11 @@
--- Grain: one row per tool step, telemetry duplicates removed: was it executed, what kind of tool is it, how did it end.
--- Inputs: steps, run_verdicts, task_runs, tool_classes.
+-- Grain: one row per tool step, telemetry duplicates removed, or call that only messages show: was it executed, what kind
+-- of tool is it, how did it end.
+-- Inputs: steps, witnessed, run_verdicts, task_runs, tool_classes.
 -- Steps 1 to 4 of the decision in docs/definitions (duplicate action).
 WITH calls AS (
   SELECT
     s.* EXCLUDE (task_id), t.task_id, t.intent, t.position AS run_position, r.verdict AS run_verdict, r.dropped AS run_dropped, r.half_span_ids,
+    'span' AS seen_by,
     -- equal call id, tool, arguments, start and end under another span id: the same call, instrumented twice
     CASE WHEN s.call_id IS NULL THEN 1
       ELSE row_number() OVER (PARTITION BY s.trace_id, s.call_id, s.tool, s.arguments, s.start_ns, s.end_ns ORDER BY s.span_id) END AS copy
@@ -11,6 +13,13 @@ WITH calls AS (
   JOIN task_runs t USING (run_id)
   JOIN run_verdicts r USING (run_id)
   WHERE s.role = 'tool' AND s.tool IS NOT NULL AND NOT s.same_tool_above
+  UNION ALL BY NAME
+  SELECT
+    w.trace_id, w.span_id, w.run_id, w.tool, w.call_id, w.arguments, w.result, w.start_ns, w.end_ns, 'unset' AS status, false AS is_interrupt,
+    w.task_id, t.intent, t.position AS run_position, r.verdict AS run_verdict, r.dropped AS run_dropped, r.half_span_ids, 'messages' AS seen_by, 1 AS copy
+  FROM witnessed w
+  JOIN task_runs t USING (run_id)
+  JOIN run_verdicts r USING (run_id)
 ),
 told AS (
   SELECT
@@ -22,7 +31,8 @@ told AS (
          ELSE 'unknown' END AS class_source,
     k.is_inverse, k.hands_over, k.key_fields, k.compensated_by, k.window_s, k.key_ttl_s, k.max_attempts,
     -- what the caller says of this call stands before what is configured for the tool
-    coalesce(c.timeout_s, k.timeout_s) AS limit_s,
+    -- a call that only messages show took no longer than the time between two model calls: no limit is held against that
+    CASE WHEN c.seen_by = 'span' THEN coalesce(c.timeout_s, k.timeout_s) END AS limit_s,
     coalesce(c.on_failure, k.on_failure) AS plan,
     concat_ws(' ', c.error_class, c.error_message, left(c.result, 300)) AS words
   FROM calls c
@@ -31,7 +41,7 @@ told AS (
 )
 SELECT
   trace_id || '/' || span_id AS attempt_id,
-  span_id, trace_id, run_id, task_id, intent, run_position, tool, effect_class, class_source, is_inverse, hands_over,
+  span_id, trace_id, run_id, task_id, intent, run_position, seen_by, tool, effect_class, class_source, is_inverse, hands_over,
   effect_class IN ('write', 'idempotent_write') AS is_side_effect,
   arguments, idempotency_key, call_id, attempt_no, result, error_class, decision, decision_arguments, compensates, level, required_level,
   compensated_by, window_s, key_ttl_s, max_attempts, limit_s, plan, words,

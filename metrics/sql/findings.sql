@@ -67,7 +67,7 @@ WITH found AS (
 )
 SELECT
   'finding-' || left(md5(concat_ws('|', f.kind, f.subject)), 16) AS finding_id,
-  f.task_id, f.kind, f.detail, f.severity, f.rule, f.evidence,
+  f.task_id, f.kind, f.detail, f.severity, f.rule, spans_of(f.evidence) AS evidence,
   coalesce(k.found_at, getvariable('as_of')) AS found_at
 FROM found f
 LEFT JOIN kept_findings k ON k.finding_id = 'finding-' || left(md5(concat_ws('|', f.kind, f.subject)), 16)

@@ -35,7 +35,7 @@ met AS (
   FROM waiting w
   JOIN executions e
     ON e.task_id = w.task_id AND e.run_position > w.position
-    AND (e.call_id = w.call.id OR ((e.call_id IS NULL OR w.call.id IS NULL) AND e.tool = w.call.name))
+    AND (same_call(e.call_id, e.tool, w.call.id, w.call.name) OR ((e.call_id IS NULL OR w.call.id IS NULL) AND e.tool = w.call.name))
   GROUP BY w.paused_run
 ),
 said AS (
@@ -138,7 +138,7 @@ SELECT
   'human-' || left(md5(m.moment), 16) AS intervention_id,
   m.task_id, m.kind, m.decision, m.level, m.required_level, m.tool, m.requested_at, m.decided_at,
   CASE WHEN m.decided_at IS NOT NULL THEN epoch(m.decided_at) - epoch(m.requested_at) END AS wait_s,
-  m.evidence,
+  spans_of(m.evidence) AS evidence,
   f.agent, f.task_type, f.service, f.environment, f.app_version, f.started_at AS task_started_at
 FROM moments m
 LEFT JOIN task_facts f USING (task_id)

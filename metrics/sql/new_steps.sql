@@ -1,7 +1,8 @@
 -- Grain: one row per (trace_id, span_id) of the traces with new spans: a step and the run it belongs to.
 -- Inputs: understood, tree, finish_classes.
 -- Function: read_messages. A chat's history grows with every call, so what was said is read once a run, from its first
--- model call and its agents; of later calls only the answer is read.
+-- model call and its agents; of later calls only the answer is read. In a trace without any tool step the last call's
+-- history is read as well: it alone shows what the tools answered (see witnessed.sql).
 -- A run is the outermost agent or workflow span with what is below it; under a plain local root without an agent it is
 -- that root; what hangs under a parent that never arrived is one rootless fragment per trace.
 -- Places are worked out on narrow rows; the wide ones, with their messages, are joined once, at the end.
@@ -70,17 +71,19 @@ ordered AS (
   SELECT
     * EXCLUDE (start_ns, operation),
     is_leaf_model AND coalesce(operation, '') <> 'embeddings' AS is_model_call,
-    is_leaf_model AND row_number() OVER (PARTITION BY trace_id, run_root, is_leaf_model ORDER BY start_ns, span_id) = 1 AS is_first_model
-  FROM assigned
+    is_leaf_model AND row_number() OVER (PARTITION BY trace_id, run_root, is_leaf_model ORDER BY start_ns, span_id) = 1 AS is_first_model,
+    is_leaf_model AND no_tool_steps
+      AND row_number() OVER (PARTITION BY trace_id, run_root, is_leaf_model ORDER BY start_ns DESC, span_id DESC) = 1 AS is_only_witness
+  FROM (SELECT *, NOT bool_or(role = 'tool') OVER (PARTITION BY trace_id) AS no_tool_steps FROM assigned)
 ),
 told AS (
   SELECT
     u.* EXCLUDE (agent, role, input_messages, output_messages, output, tool_calls, attributes, events),
-    o.* EXCLUDE (trace_id, span_id, is_first_model),
+    o.* EXCLUDE (trace_id, span_id, is_first_model, is_only_witness),
     CASE WHEN o.role IN ('model', 'agent', 'workflow') THEN
       read_messages(
-        o.is_first_model OR o.role <> 'model',
-        CASE WHEN o.is_first_model OR o.role <> 'model' THEN u.input_messages END,
+        o.is_first_model OR o.is_only_witness OR o.role <> 'model',
+        CASE WHEN o.is_first_model OR o.is_only_witness OR o.role <> 'model' THEN u.input_messages END,
         u.output_messages, u.output, u.tool_calls,
         CASE WHEN contains(u.attributes, '.message.') OR contains(u.attributes, 'gen_ai.prompt.') OR contains(u.attributes, 'gen_ai.completion.') THEN u.attributes END,
         CASE WHEN u.input_messages IS NULL AND u.output_messages IS NULL AND contains(u.events, 'gen_ai.') THEN u.events END)
@@ -93,7 +96,7 @@ finished AS (
   SELECT *, regexp_extract(coalesce(finish_stated, said.finish), '[A-Za-z_-]+') AS finish_word FROM told
 )
 SELECT
-  * EXCLUDE (said, finish_stated, finish_word, answer_captured),
+  * EXCLUDE (said, finish_stated, finish_word, answer_captured, no_tool_steps),
   nullif(finish_word, '') AS finish_reason,
   (SELECT c.class FROM finish_classes c WHERE c.word = lower(finish_word)) AS finish_class,
   said.user_text AS user_text,
@@ -102,6 +105,6 @@ SELECT
   answer_captured AND said.output_text IS NULL AND len(said.requested) = 0 AND len(said.deferred) = 0 AS said_nothing,
   coalesce(said.requested, []) AS requested,
   coalesce(said.deferred, []) AS deferred,
-  coalesce(said.answered, []) AS answered,
+  CASE WHEN no_tool_steps THEN list_concat(said.answered, said.returned) ELSE coalesce(said.answered, []) END AS answered,
   coalesce(said.approvals, []) AS approvals
 FROM finished

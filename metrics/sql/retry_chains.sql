@@ -21,18 +21,20 @@ named AS (
     earlier.call_id AS before_call_id,
     earlier.start_ns AS before_start_ns,
     earlier.last_ns AS before_last_ns,
-    earlier.retry_after_s AS before_retry_after_s
+    earlier.retry_after_s AS before_retry_after_s,
+    -- `call_0` names the first call of every answer
+    role = 'tool' AND call_id = earlier.call_id AND NOT counts_only(call_id, name) AS same_id
   FROM ordered
 ),
 linked AS (
   SELECT
     *,
     -- the client tries again by itself: it counts, or sends the same call of the model once more, or calls the model again
-    before_run_id = run_id AND (coalesce(attempt_no > 1, false) OR (role = 'tool' AND call_id = before_call_id) OR role = 'model')
+    before_run_id = run_id AND (coalesce(attempt_no > 1, false) OR same_id OR role = 'model')
       AS by_client,
     before_span_id IS NOT NULL
       AND ((before_outcome <> 'ok' AND start_ns >= before_last_ns) OR coalesce(attempt_no > coalesce(before_no, 1), false)
-           OR (role = 'tool' AND before_outcome = 'ok' AND run_id = before_run_id AND call_id = before_call_id AND start_ns >= before_last_ns)) AS goes_on
+           OR (same_id AND before_outcome = 'ok' AND run_id = before_run_id AND start_ns >= before_last_ns)) AS goes_on
   FROM named
 ),
 numbered AS (

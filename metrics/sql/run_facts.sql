@@ -43,7 +43,7 @@ pending AS (
   WHERE NOT EXISTS (
     SELECT 1 FROM tools t
     WHERE t.run_id = a.run_id AND NOT t.is_half
-      AND (t.call_id = a.call.id
+      AND ((t.call_id = a.call.id AND (t.start_ns >= a.start_ns OR NOT counts_only(t.call_id, t.tool)))
            OR ((t.call_id IS NULL OR a.call.id IS NULL) AND t.tool = a.call.name AND t.start_ns >= a.start_ns))
   )
   GROUP BY a.run_id

@@ -245,7 +245,7 @@ SELECT
   coalesce(h.human_wait_s, 0) AS human_wait_s,
   coalesce(k.revision, 0) AS revision,
   e.rule,
-  list_distinct(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.unreported_span_id, e.handed_span_id]), lambda s: s IS NOT NULL)) AS evidence,
+  list_distinct(spans_of(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.unreported_span_id, e.handed_span_id]), lambda s: s IS NOT NULL))) AS evidence,
   e.deadline_at,
   e.had_trouble,
   e.sampled,

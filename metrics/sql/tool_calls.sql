@@ -4,7 +4,7 @@
 -- `series`: what their usual time is measured by.
 WITH calls AS (
   SELECT
-    e.task_id, e.intent, e.run_id, e.trace_id, e.span_id, 'tool' AS role, e.tool AS name, 'tool:' || e.tool AS series,
+    e.task_id, e.intent, e.run_id, e.trace_id, e.span_id, 'tool' AS role, e.tool AS name, CASE WHEN e.seen_by = 'span' THEN 'tool:' || e.tool END AS series,
     coalesce(e.args_key, e.call_id, e.attempt_id) AS same,
     e.effect_class, e.is_side_effect, e.call_id, e.idempotency_key, e.attempt_no, e.outcome, e.error_class, e.words,
     e.start_ns, e.last_ns, e.end_ns IS NOT NULL AS ended, e.limit_s, e.plan, e.max_attempts,

@@ -1,7 +1,9 @@
--- Grain: one row per tool name seen in the touched tasks: what configuration says of it and what its name suggests.
+-- Grain: one row per tool name seen or asked for in the touched tasks: what configuration says of it and what its name suggests.
 -- Inputs: run_steps, tool_rules, verbs, escalation_words, handover_words, control_words, inverse_verbs.
 WITH tools AS (
-  SELECT DISTINCT tool FROM run_steps WHERE role = 'tool' AND tool IS NOT NULL
+  SELECT tool FROM run_steps WHERE role = 'tool' AND tool IS NOT NULL
+  UNION
+  SELECT call.name FROM (SELECT unnest(list_concat(requested, deferred)) AS call FROM run_steps) WHERE call.name IS NOT NULL
 ),
 split AS (
   SELECT tool, string_split_regex(lower(regexp_replace(tool, '([a-z0-9])([A-Z])', '\1_\2', 'g')), '[^a-z0-9]+') AS words FROM tools

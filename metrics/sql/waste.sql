@@ -32,7 +32,7 @@ tools AS (
       WHEN r.goes_on THEN 'retry'
     END AS kind
   FROM attempts a
-  JOIN run_steps s ON s.trace_id = a.trace_id AND s.span_id = a.span_id
+  JOIN run_steps s ON s.trace_id = a.trace_id AND s.span_id = split_part(a.span_id, '.', 1)
   LEFT JOIN looped l ON l.task_id = a.task_id AND l.span_id = a.span_id
   LEFT JOIN retry_chains r ON r.trace_id = a.trace_id AND r.span_id = a.span_id AND r.role = 'tool'
   WHERE NOT coalesce(r.goes_on AND r.by_client, false)

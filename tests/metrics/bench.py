@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from collector.batch import SPAN_SCHEMA
+from collector.batch import LOG_SCHEMA, SPAN_SCHEMA
 from collector.decode import decode
 from collector.store import Store
 from metrics.deriver import Deriver, Prices
@@ -139,6 +139,10 @@ class MemoryBench:
             f'"{name}" {_sql_type(name)}' for name in ("seq", "received_at", *SPAN_SCHEMA.names)
         )
         self.con.execute(f"CREATE TABLE spans ({columns})")
+        columns = ", ".join(
+            f'"{name}" {_sql_type(name)}' for name in ("seq", "received_at", *LOG_SCHEMA.names)
+        )
+        self.con.execute(f"CREATE TABLE logs ({columns})")
         self.deriver = Deriver(self.con, settings)
         self.deriver.migrate()
 
@@ -148,19 +152,30 @@ class MemoryBench:
     def __exit__(self, *_: object) -> None:
         self.con.close()
 
-    def derive_only(self, requests: Iterable[bytes | dict[str, Any]], as_of: datetime | None = None) -> None:
-        """Forget what was there and derive these OTLP/JSON requests."""
-        self.con.execute("DELETE FROM spans")
+    def derive_only(
+        self,
+        requests: Iterable[bytes | dict[str, Any]],
+        as_of: datetime | None = None,
+        *,
+        logs: Iterable[bytes] = (),
+    ) -> None:
+        """Forget what was there and derive these OTLP/JSON requests: of traces, and of logs."""
+        self.con.execute("DELETE FROM spans; DELETE FROM logs")
         for request in requests:
             body = request if isinstance(request, bytes) else orjson.dumps(request)
-            self.con.register("batch", decode("traces", "json", body).batch.spans)
-            self.con.execute(
-                "INSERT INTO spans BY NAME SELECT "
-                "(SELECT coalesce(max(seq), 0) FROM spans) + row_number() OVER () AS seq, "
-                "TIMESTAMP '2026-11-29 12:00:00' AS received_at, * FROM batch"
-            )
-            self.con.unregister("batch")
+            self._insert("spans", decode("traces", "json", body).batch.spans)
+        for body in logs:
+            self._insert("logs", decode("logs", "json", body).batch.logs)
         self.deriver.rebuild(as_of)
+
+    def _insert(self, table: str, rows: Any) -> None:
+        self.con.register("batch", rows)
+        self.con.execute(
+            f"INSERT INTO {table} BY NAME SELECT "
+            "(SELECT coalesce(max(seq), 0) FROM (FROM (SELECT seq FROM spans) UNION ALL SELECT seq FROM logs)) "
+            "+ row_number() OVER () AS seq, TIMESTAMP '2026-11-29 12:00:00' AS received_at, * FROM batch"
+        )
+        self.con.unregister("batch")
 
     def rows(self, sql: str, *params: Any) -> list[dict[str, Any]]:
         found = self.con.execute(sql, list(params))
@@ -169,8 +184,12 @@ class MemoryBench:
 
 
 def _sql_type(name: str) -> str:
-    return {"seq": "BIGINT", "received_at": "TIMESTAMP", "start_ns": "BIGINT", "end_ns": "BIGINT"}.get(
-        name, "VARCHAR"
+    return (
+        "TIMESTAMP"
+        if name == "received_at"
+        else "BIGINT"
+        if name == "seq" or name[-3:] == "_ns"
+        else "VARCHAR"
     )
 
 

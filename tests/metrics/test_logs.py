@@ -10,7 +10,7 @@ import orjson
 from collector.decode import decode
 from metrics.conventions.logs import LogFamily, compile_logs
 from metrics.manifest import log_sql
-from tests.metrics.bench import Bench, at, bench, request, span
+from tests.metrics.bench import PUBLIC, Bench, at, bench, request, span
 
 
 def records(service: str, *told: tuple[str, float, dict[str, Any]], **ids: str) -> dict[str, Any]:
@@ -236,3 +236,49 @@ def test_another_coding_agent_is_a_file_of_data(tmp_path: Path) -> None:
         ("pair.ran", "unset", "logs.pair", "ls"),
         ("pair.thought", "error", "logs.pair", None),
     ]
+
+
+def test_messages_that_arrive_as_logs_are_those_of_their_spans(tmp_path: Path) -> None:
+    """The default of some clients: every message is a log record; it may come before its span, after it, or twice."""
+    calls = [
+        span("t1", "chat m", at_s, at_s + 1, "app", id=name, gen_ai__operation__name="chat", gen_ai__request__model="m",
+             gen_ai__usage__output_tokens=3)
+        for name, at_s in (("first", 1), ("last", 4))
+    ]  # fmt: skip
+    spans = request([span("t1", "handle", 0, 9, id="app"), *calls])
+
+    def message(call: dict[str, Any], event: str, second: float, body: dict[str, Any]) -> dict[str, Any]:
+        told = records("desk", (event, second, {}), traceId=call["traceId"], spanId=call["spanId"])
+        record = told["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
+        record["body"] = {"stringValue": orjson.dumps(body).decode()}
+        return told
+
+    asked = {"id": "k1", "type": "function", "function": {"name": "refund", "arguments": '{"order":1}'}}
+    logs = [
+        message(calls[0], "gen_ai.user.message", 1, {"content": "Refund 1"}),
+        message(
+            calls[0], "gen_ai.choice", 2, {"finish_reason": "tool_calls", "message": {"tool_calls": [asked]}}
+        ),
+        message(calls[1], "gen_ai.user.message", 4, {"content": "Refund 1"}),
+        message(calls[1], "gen_ai.assistant.message", 4.1, {"tool_calls": [asked]}),
+        message(calls[1], "gen_ai.tool.message", 4.2, {"id": "k1", "content": "made"}),
+        message(calls[1], "gen_ai.choice", 5, {"finish_reason": "stop", "message": {"content": "Done"}}),
+    ]
+    seen = []
+    for number, order in enumerate((["logs", "spans"], ["spans", "logs"], ["spans", "logs", "logs"])):
+        with bench(tmp_path / str(number)) as one:
+            for part in order:
+                if part == "spans":
+                    one.send([spans])
+                else:
+                    for body in logs:
+                        send(one, body)
+                one.derive(at(90_000))
+            seen.append({name: one.view(name, without=("revision", "found_at")) for name in PUBLIC})
+            assert one.rows("SELECT tool, outcome, seen_by FROM work.attempts") == [
+                {"tool": "refund", "outcome": "ok", "seen_by": "messages"}
+            ]
+            assert one.rows(
+                "SELECT user_text, output_text FROM work.steps WHERE span_id = ?", calls[1]["spanId"]
+            ) == [{"user_text": "Refund 1", "output_text": "Done"}]
+    assert seen[0] == seen[1] == seen[2]

@@ -130,3 +130,22 @@ def test_arriving_piece_by_piece_equals_arriving_at_once(pieces: list[dict[str, 
         got = everything(one.derive(at(90_000)))
         one.deriver.rebuild(at(90_000))
         assert everything(one) == got
+
+
+def test_an_id_that_begins_anew_with_every_answer_is_no_retry_of_the_call_before(memory: MemoryBench) -> None:
+    """The second refund is the model's, not a client's that sends the same call again."""
+    root, below = run("t1", 0)
+    _, again = run("t1", 5.5)
+    memory.derive_only([request([root, *below, *again])], at(90_000))
+    assert memory.rows("SELECT kind, detail FROM core.findings") == [
+        {"kind": "duplicate_action", "detail": "refund: model_repeat, effect possible"}
+    ]
+
+
+def test_a_call_left_open_under_an_id_that_counts_is_not_answered_by_an_earlier_one(
+    memory: MemoryBench,
+) -> None:
+    root, below = run("t1", 0)
+    _, open_again = run("t1", 5.5, calls=False)
+    memory.derive_only([request([root, *below[:2], *open_again])], at(90_000))
+    assert memory.rows("SELECT outcome FROM core.tasks") == [{"outcome": "waiting_human"}]

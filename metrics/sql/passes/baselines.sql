@@ -15,7 +15,7 @@ CREATE OR REPLACE TEMP TABLE measures_before AS
 SELECT 'tool:' || tool AS series, started_at::DATE AS day, (epoch_us(ended_at) - start_ns // 1000) / 1e6 AS value
 FROM work.attempts a
 SEMI JOIN touched t ON t.trace_id = a.trace_id
-WHERE start_ns BETWEEN getvariable('low') AND getvariable('high') AND disposition = 'executed' AND outcome = 'ok' AND ended_at IS NOT NULL
+WHERE start_ns BETWEEN getvariable('low') AND getvariable('high') AND disposition = 'executed' AND outcome = 'ok' AND ended_at IS NOT NULL AND seen_by = 'span'
 UNION ALL
 SELECT 'model:' || model, make_timestamp(start_ns // 1000)::DATE, (end_ns // 1000 - start_ns // 1000) / 1e6
 FROM work.steps s
@@ -60,7 +60,7 @@ UNION ALL
 SELECT 'tool:' || tool, started_at::DATE, (epoch_us(ended_at) - start_ns // 1000) / 1e6
 FROM work.attempts a
 ANTI JOIN touched t ON t.trace_id = a.trace_id
-WHERE start_ns BETWEEN getvariable('low') AND getvariable('high') AND disposition = 'executed' AND outcome = 'ok' AND ended_at IS NOT NULL
+WHERE start_ns BETWEEN getvariable('low') AND getvariable('high') AND disposition = 'executed' AND outcome = 'ok' AND ended_at IS NOT NULL AND seen_by = 'span'
 UNION ALL
 SELECT 'model:' || model, make_timestamp(start_ns // 1000)::DATE, (end_ns // 1000 - start_ns // 1000) / 1e6
 FROM work.steps s

@@ -72,3 +72,16 @@ SELECT
   '[' || json_object('name', event, 'time_ns', at_ns, 'attributes', attributes::JSON)::VARCHAR || ']', NULL, NULL
 FROM known
 WHERE event = 'gen_ai.evaluation.result' AND trace_id <> '' AND span_id <> '';
+-- Log records that say what a span of theirs said: the messages of a call, and its details, which newer conventions put into
+-- the logs and not on the span. Grain: one row per record; `attributes`: those of an event, the body's fields among them.
+CREATE OR REPLACE TEMP VIEW log_events AS
+SELECT
+  seq, trace_id, span_id, coalesce(nullif(time_ns, 0), observed_ns) AS at_ns, event AS name,
+  CASE WHEN starts_with(said, '{') AND json_valid(said) THEN json_merge_patch(coalesce(attributes, '{}'), said)::VARCHAR ELSE coalesce(attributes, '{}') END AS attributes
+FROM (
+  -- an object, or a text that holds one
+  SELECT *, coalesce(event_name, json_extract_string(attributes, '$."event.name"')) AS event, json_extract_string(body, '$') AS said
+  FROM logs
+)
+WHERE trace_id <> '' AND span_id <> ''
+  AND (event IN ('gen_ai.choice', 'gen_ai.client.inference.operation.details') OR regexp_full_match(event, 'gen_ai\.(system|user|assistant|tool)\.message'));

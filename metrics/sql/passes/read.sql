@@ -1,5 +1,5 @@
 -- Every raw row of the new traces. Bounded by time, so that zone maps do the work of an index.
--- Inputs: spans, log_spans (logs.sql), new_traces, core._traces.
+-- Inputs: spans, log_spans and log_events (logs.sql), new_traces, core._traces.
 CREATE OR REPLACE TEMP TABLE known_new AS
 SELECT t.* FROM core._traces t SEMI JOIN new_traces n ON n.trace_id = t.trace_id;
 CREATE OR REPLACE TEMP TABLE read_between AS
@@ -10,10 +10,24 @@ SET VARIABLE high = (SELECT high FROM read_between);
 CREATE OR REPLACE TEMP TABLE touched_logs AS
 SELECT s.* FROM log_spans s SEMI JOIN new_traces n ON n.trace_id = s.trace_id
 WHERE s.start_ns BETWEEN getvariable('low') AND getvariable('high');
+-- a record that came twice says the same once
+CREATE OR REPLACE TEMP TABLE told_events AS
+SELECT trace_id, span_id, list(event ORDER BY at_ns, event) AS events
+FROM (
+  SELECT DISTINCT e.trace_id, e.span_id, e.at_ns,
+    json_object('name', e.name, 'time_ns', e.at_ns, 'attributes', e.attributes::JSON)::VARCHAR AS event
+  FROM log_events e
+  SEMI JOIN new_traces n ON n.trace_id = e.trace_id
+)
+GROUP BY trace_id, span_id;
 CREATE OR REPLACE TEMP TABLE touched_spans AS
-SELECT s.*
+SELECT
+  s.* REPLACE (
+    CASE WHEN e.events IS NULL THEN s.events
+      ELSE '[' || array_to_string(list_concat(json_extract_string(s.events, '$[*]'), e.events), ',') || ']' END AS events)
 FROM spans s
 SEMI JOIN new_traces n ON n.trace_id = s.trace_id
+LEFT JOIN told_events e ON e.trace_id = s.trace_id AND e.span_id = s.span_id
 WHERE s.start_ns BETWEEN getvariable('low') AND getvariable('high')
 UNION ALL BY NAME
 SELECT * FROM touched_logs
