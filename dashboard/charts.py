@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import plotly.graph_objects as go
@@ -12,6 +13,8 @@ from dashboard import colours
 from dashboard.chrome import dark
 
 BARE = {"displayModeBar": False}
+FEWEST_DAYS = 7
+"""A time axis is at least so long."""
 
 
 def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) -> go.Figure:
@@ -27,6 +30,10 @@ def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) ->
         yaxis={"title": {"text": unit}, "rangemode": "tozero"},
         hoverlabel={"namelength": -1},
     )
+    if not dark():
+        # Streamlit's grey of marks and units is too faint on white for text this small.
+        for update in (figure.update_xaxes, figure.update_yaxes):
+            update(tickfont={"color": colours.TEXT_GREY}, title={"font": {"color": colours.TEXT_GREY}})
     return figure
 
 
@@ -37,11 +44,17 @@ def span(rows: Sequence[Mapping[str, Any]]) -> int:
 
 
 def days_axis(figure: go.Figure, days: int) -> None:
-    """A time axis over so many days (UTC); up to ten days have a mark each."""
+    """A time axis over so many days (UTC); up to ten days have a mark each, and none fills the whole chart."""
     figure.update_xaxes(type="date", tickformat="%b %-d", dtick=86_400_000 if 0 < days <= 10 else None)
+    drawn = [moment for trace in figure.data for moment in trace.x]
+    if drawn and days < FEWEST_DAYS:
+        beside = timedelta(days=(FEWEST_DAYS - days) / 2 + 0.5)
+        figure.update_xaxes(range=[min(drawn) - beside, max(drawn) + beside])
 
 
 DAY_HOVER = "%{x|%Y-%m-%d} UTC"
+DAY_WIDTH = 0.75 * 86_400_000
+"""Of a bar, in milliseconds: where days without any lie between, plotly would draw one bar over all of them."""
 
 
 def bars(
@@ -61,6 +74,8 @@ def bars(
     if not rows:
         return
     colour, pattern = style
+    if hover is DAY_HOVER:
+        more["width"] = DAY_WIDTH
     figure.add_bar(
         name=name,
         x=[row[x] for row in rows],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,22 @@ _STYLE = """
   [class*="st-key-card_"] [data-testid="stPageLink"] a { padding: 0; }
 </style>
 """
+# Streamlit's own greys and its chips are below 4.5 : 1, which small text needs to be read.
+_LIGHT = """
+<style>
+  [data-testid="stCaptionContainer"] { opacity: .75; }
+</style>
+"""
+_DARK = """
+<style>
+  [data-testid="stMultiSelectTagsContainer"] [data-tag] * { color: #11161c; }
+</style>
+"""
 
 
 def style() -> None:
-    """Install the constant style sheet."""
-    st.html(_STYLE)
+    """Install the constant style sheets."""
+    st.html(_STYLE + (_DARK if dark() else _LIGHT))
 
 
 def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -> None:
@@ -65,6 +77,12 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
             state = reader.row("pipeline") if ready and "slo_status" in reader.views() else None
             st.session_state["follow_mark"] = _mark(reader, state)
             _head(title, reader, state)
+            if ready and reader.source != "door":
+                st.caption(
+                    markdown_text(
+                        f"Nothing new arrives and nothing can be changed until it runs: {_collecting(data)}"
+                    )
+                )
             if ready and _holds_tasks(reader):
                 show(reader)
             else:
@@ -109,7 +127,16 @@ def _empty(data: Path, reader: Answers) -> None:
         st.info(f"{count(spans['spans'])} spans have arrived; the first tasks appear within seconds.")
     else:
         st.subheader("Nothing has arrived yet", anchor=False)
+    if reader.source != "door":
+        in_the_shell(
+            "No collector runs over this folder, so nothing can arrive. Start one first:", _collecting(data)
+        )
     _pointing(data)
+
+
+def _collecting(data: Path) -> str:
+    """How to start the collector."""
+    return shlex.join(["agent-slo", "collect", "--data", str(data)])
 
 
 def _pointing(data: Path) -> None:
@@ -171,13 +198,21 @@ def table(
     """Show rows as a table of plain cells: `columns` maps row keys to headings, in order.
 
     Text that a spreadsheet would run as a formula gets a leading quote, since the table can be downloaded as
-    CSV. `drop_empty` leaves out columns in which no row says anything. Returns the position of the row that was
-    clicked, if `selectable`.
+    CSV. What is not known is a dash in the cell itself: Streamlit would write one too faint to be read.
+    `drop_empty` leaves out columns in which no row says anything. Returns the position of the row that was clicked,
+    if `selectable`.
     """
     if drop_empty:
         columns = {n: h for n, h in columns.items() if any(not missing(r[n]) and r[n] != "" for r in rows)}
+    # A column of numbers is drawn as such, and takes no text.
+    numeric = {name for name in columns if any(isinstance(row[name], (int, float)) for row in rows)}
     frame = pd.DataFrame(
-        [[_cell(row[name]) for name in columns] for row in rows], columns=list(columns.values()), dtype=object
+        [
+            [_cell(row[name]) if name in numeric or not missing(row[name]) else UNKNOWN for name in columns]
+            for row in rows
+        ],
+        columns=list(columns.values()),
+        dtype=object,
     )
     shown = st.dataframe(
         frame,

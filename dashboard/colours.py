@@ -12,6 +12,8 @@ SKY = "#56B4E9"
 PURPLE = "#CC79A7"
 YELLOW = "#F0E442"
 GREY = "#8A939B"
+TEXT_GREY = "#5A6570"
+"""For small text on white."""
 
 # Bottom to top in the stacked chart. The second value is a plotly fill pattern, so that neighbours differ
 # without any colour at all.

@@ -58,14 +58,22 @@ def scope_address() -> dict[str, list[str]]:
     return {key: st.query_params.get_all(key) for key in _KEYS if key in st.query_params}
 
 
-def go(page: str, *, time_range: str, **controls: str | list[str]) -> None:
+def go(
+    page: str,
+    *,
+    time_range: str,
+    narrowed: Mapping[str, list[str]] | None = None,
+    **controls: str | list[str],
+) -> None:
     """Go to another page with the filters as they are here, another time range, and controls it alone has.
+
+    `narrowed`: filters that are to have these values there, by their keys in the address.
 
     `controls` are written as in the address. The filters travel in the session: Streamlit drops a parameter of the
     address that a control of the page before was bound to.
     """
     here = {key: st.session_state[key] for key in _KEYS if key in st.session_state}
-    st.session_state[_BROUGHT] = {**here, "range": time_range}
+    st.session_state[_BROUGHT] = {**here, **(narrowed or {}), "range": time_range}
     # Without any, it would refuse to clear those that controls of this page are bound to.
     st.switch_page(page, query_params=controls)
 

@@ -59,7 +59,18 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
         ("humans_daily", _USUAL),
         ("humans_waits", _USUAL),
         ("humans_by", _USUAL),
-        ("humans_list", {**_USUAL, "kinds": None, "decisions": None}),
+        (
+            "humans_list",
+            {
+                **_USUAL,
+                "kind": None,
+                "level": None,
+                "tool": None,
+                "agent": None,
+                "kinds": None,
+                "decisions": None,
+            },
+        ),
     ),
     "cost": (
         ("as_of", {}),

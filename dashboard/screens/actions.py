@@ -26,7 +26,7 @@ from dashboard.repeats import repeats_table
 Row = dict[str, Any]
 
 ADVICE = {
-    "key_not_honoured": "the tool takes the key and acts twice all the same: mend the tool",
+    "key_not_honoured": "takes the key and acts twice all the same: mend the tool",
     "keys_differ": "keys differ between tries: keep one key for all tries of an action",
     "needs_key_now": "send an idempotency key: it has acted twice",
     "needs_key": "send an idempotency key before it acts twice",
@@ -52,11 +52,12 @@ def show(reader: Answers) -> None:
         st.info("No tool with a side effect was executed in this time. Widen the filters.")
         return
     _figures(totals)
-    _tools(tools)
+    fixing = _tools(tools)
     repeats = reader.rows("actions_by", **scope)
     by_day = [row for row in repeats if row["dimension"] == "day" and not missing(row["day"])]
     _days(drawn(reader, by_day, scope["days"]))
     narrowed = _breakdown([row for row in repeats if row["dimension"] != "day"])
+    narrowed["tool"] = narrowed["tool"] or fixing
     _repeats(reader, scope, narrowed)
 
 
@@ -76,12 +77,14 @@ def _figures(row: Row) -> None:
             st.metric(label, markdown_text(value), width="content")
 
 
-def _tools(rows: list[Row]) -> None:
+def _tools(rows: list[Row]) -> str | None:
+    """Tools with what to do about them; returns the one that was clicked."""
     st.subheader("Tools to fix first", anchor=False)
     st.caption(
-        "Every tool with a side effect. A call with an idempotency key that the tool honours cannot be done twice."
+        "Every tool with a side effect. A call with an idempotency key that the tool honours cannot be done twice. "
+        "Click a row to list its repeats below."
     )
-    table(
+    picked = table(
         [
             {
                 **row,
@@ -107,10 +110,12 @@ def _tools(rows: list[Row]) -> None:
             "advice": "What to do",
         },
         key="tools",
+        selectable=True,
         height=rows_height(len(rows)),
         config={
+            "Class": st.column_config.Column(width=112),
             "With a key": st.column_config.ProgressColumn(
-                min_value=0, max_value=1, format="percent", width=110
+                min_value=0, max_value=1, format="percent", width=100
             ),
             **{
                 name: st.column_config.Column(alignment="right")
@@ -118,6 +123,7 @@ def _tools(rows: list[Row]) -> None:
             },
         },
     )
+    return None if picked is None else str(rows[picked]["tool"])
 
 
 def _days(rows: list[Row]) -> None:

@@ -112,6 +112,7 @@ def _list(reader: Answers, choices: Row) -> None:
     rows = reader.rows("alerts_list", **{k: json.dumps(v) if v else None for k, v in asked.items()})
     if not rows:
         st.info("No alert passes these filters.")
+        st.caption("What ended within a week is listed under the state `resolved`.")
         return
     more = "" if rows[0]["matching"] == len(rows) else f"; {count(len(rows))} are shown"
     st.caption(markdown_text(f"{counted(rows[0]['matching'], 'alert')}{more}. Click a row to read it."))
@@ -133,14 +134,14 @@ def _list(reader: Answers, choices: Row) -> None:
             "since": "Since",
             "summary": "What",
             "counted": "Bad of all",
-            "burn_long": "Burn",
-            "kind": "Kind",
+            # Said once where it differs: what an alert says takes the room.
+            **({"kind": "Kind"} if len({row["kind"] for row in rows}) > 1 else {}),
         },
         key="alerts",
         selectable=True,
         drop_empty=True,
         height=rows_height(len(rows), 640),
-        config={"What": st.column_config.Column(width=430)},
+        config={"What": st.column_config.Column(width=700)},
     )
     if picked is not None:
         st.query_params.from_dict({"id": rows[picked]["alert_id"]})

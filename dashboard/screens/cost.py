@@ -10,7 +10,7 @@ from dashboard import charts, colours
 from dashboard.chrome import open_task, page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
-from dashboard.filters import Scope, scope_filters
+from dashboard.filters import Scope, go, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     count,
@@ -112,6 +112,7 @@ def _spent(days: list[Row]) -> None:
             name=plotly_text("unnamed" if agent == "None" else agent),
             x=[row["day"] for row in of],
             y=[row["cost_usd"] for row in of],
+            width=charts.DAY_WIDTH,
             marker={"color": colour, "pattern": {"shape": pattern, "size": 6}},
             customdata=[[usd(row["cost_usd"]), count(row["tasks"])] for row in of],
             hovertemplate="%{customdata[0]} for %{customdata[1]} tasks of %{fullData.name}<br>"
@@ -177,7 +178,8 @@ def _breakdown(rows: list[Row]) -> None:
         if not of:
             continue
         st.subheader(heading, anchor=False)
-        table(
+        st.caption("Click a row to list its tasks.")
+        picked = table(
             [
                 {
                     "agent": row["agent"],
@@ -208,7 +210,20 @@ def _breakdown(rows: list[Row]) -> None:
                 "wall95": "Wall, slowest 5%",
             },
             key=f"by_{dimension}",
+            selectable=True,
         )
+        if picked is not None:
+            _list_tasks(of[picked], dimension)
+
+
+def _list_tasks(row: Row, key: str) -> None:
+    """Go to the tasks of one agent and task type or version (`key` in the address), in the same time."""
+    narrowed = {
+        name: [str(row[column])]
+        for name, column in (("agent", "agent"), (key, "name"))
+        if not missing(row[column])
+    }
+    go("screens/tasks.py", time_range=str(st.session_state["range"]), narrowed=narrowed)
 
 
 def _tasks(reader: Answers, scope: Scope, measure: str) -> None:

@@ -60,9 +60,9 @@ def show(reader: Answers) -> None:
     _figures(totals)
     _days(drawn(reader, reader.rows("humans_daily", **scope), scope["days"]))
     _waits(reader.rows("humans_waits", **scope))
-    _breakdown(reader.rows("humans_by", **scope))
+    narrowed = _breakdown(reader.rows("humans_by", **scope))
     _labels(reader, scope)
-    _list(reader, scope)
+    _list(reader, scope, narrowed)
 
 
 def _figures(row: Row) -> None:
@@ -126,13 +126,16 @@ _HEADINGS = {
 }
 
 
-def _breakdown(rows: list[Row]) -> None:
+def _breakdown(rows: list[Row]) -> Row:
+    """Interventions by kind and level, tool and agent; returns what the clicked rows narrow the list to."""
+    narrowed: Row = {"kind": None, "level": None, "tool": None, "agent": None}
     for dimension, (heading, column) in _HEADINGS.items():
         of = [row for row in rows if row["dimension"] == dimension]
         if not of:
             continue
         st.subheader(heading, anchor=False)
-        table(
+        st.caption("Click a row to list its interventions below.")
+        picked = table(
             [
                 {
                     "name": words({}, row["name"]) if dimension == "kind" else row["name"],
@@ -162,8 +165,14 @@ def _breakdown(rows: list[Row]) -> None:
                 "p95": "Wait, slowest 5%",
             },
             key=f"by_{dimension}",
+            selectable=True,
             drop_empty=True,
         )  # fmt: skip
+        if picked is not None and not missing(of[picked]["name"]):
+            narrowed[dimension] = of[picked]["name"]
+            if dimension == "kind":
+                narrowed["level"] = of[picked]["level"]
+    return narrowed
 
 
 def _label_question(scope: Scope) -> Row:
@@ -274,7 +283,7 @@ def _next_label(reader: Answers, rows: list[Row]) -> None:
                 st.rerun()
 
 
-def _list(reader: Answers, scope: Scope) -> None:
+def _list(reader: Answers, scope: Scope, narrowed: Row) -> None:
     st.subheader("Interventions", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kinds = st.multiselect(
@@ -285,16 +294,18 @@ def _list(reader: Answers, scope: Scope) -> None:
             "Decision", DECISIONS, key="decision", bind="query-params", placeholder="any", width=420
         )
     rows = reader.rows(
-        "humans_list", **scope,
+        "humans_list", **scope, **narrowed,
         kinds=json.dumps([kind.replace(" ", "_") for kind in kinds]) if kinds else None,
         decisions=json.dumps([decision.replace(" ", "_") for decision in decisions]) if decisions else None,
     )  # fmt: skip
+    only = [words({}, v) if k == "kind" else str(v) for k, v in narrowed.items() if v is not None]
+    where = f" of {', '.join(only)}" if only else ""
     if not rows:
-        st.caption("None.")
+        st.caption(markdown_text(f"None{where}."))
         return
     more = "" if rows[0]["matching"] == len(rows) else f"; {count(len(rows))} are shown"
-    line = f"{counted(rows[0]['matching'], 'intervention')}{more}, open ones first. Click a row to open its task."
-    st.caption(markdown_text(line))
+    line = f"{counted(rows[0]['matching'], 'intervention')}{where}{more}, open ones first."
+    st.caption(markdown_text(f"{line} Click a row to open its task."))
     picked = table(
         [
             {

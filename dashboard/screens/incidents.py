@@ -75,6 +75,7 @@ def _queue(reader: Answers) -> None:
     rows = reader.rows("incidents_list", **_filters(choices))
     if not rows:
         st.info("No incident passes these filters.")
+        st.caption("Closed ones are shown when the states are cleared; else widen the time range.")
         return
     more = "" if rows[0]["matching"] == len(rows) else f"; {count(len(rows))} are shown"
     line = f"{counted(rows[0]['matching'], 'incident')}, {count(rows[0]['open'])} open{more}."
@@ -263,6 +264,7 @@ def _seen(reader: Answers, row: Row) -> None:
     chart.add_bar(
         x=[day["day"] for day in days],
         y=[day["tasks"] for day in days],
+        width=charts.DAY_WIDTH,
         marker={"color": colours.VERMILION},
         hovertemplate="%{y:,} tasks<br>%{x|%Y-%m-%d} UTC<extra></extra>",
     )

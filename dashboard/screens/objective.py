@@ -397,6 +397,7 @@ def _worst(reader: Answers, row: Row, objective: Objective | None) -> None:
     if not found:
         st.caption("None.")
         return
+    st.caption("Those with the most bad events of the window, then the newest. Click a row to open the task.")
     picked = table(
         [
             {
@@ -425,6 +426,7 @@ def _behind(incidents: list[Row]) -> None:
     if not incidents:
         return
     st.subheader("Incidents behind the bad events", anchor=False)
+    st.caption("Click a row to read its story.")
     picked = table(
         [
             {
@@ -457,6 +459,7 @@ def _parts(reader: Answers, row: Row) -> None:
     if not rows:
         return
     st.subheader("By agent and task type", anchor=False)
+    st.caption("Click a row to see its budget and burn.")
     picked = table(
         [
             {

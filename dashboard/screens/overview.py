@@ -43,11 +43,12 @@ def show(reader: Answers) -> None:
     line = behind(reader)
     if line is not None:
         st.warning(markdown_text(line), icon=":material/hourglass_bottom:")
+    # Whoever was woken by one opens this page: what fires stands before everything else.
+    if "alerts" in views:
+        _alerts(reader, scope)
     _since_yesterday(reader, scope, views)
     if "slo_status" in views:
         _objectives(reader, scope)
-    if "alerts" in views:
-        _alerts(reader)
     if "waste_weekly" in views:
         _waste(reader)
     if "incidents" in views:
@@ -140,19 +141,54 @@ def _uncounted(rows: list[Row]) -> None:
         )
 
 
-def _alerts(reader: Answers) -> None:
-    """Whether anything fires, in one line that leads to it."""
+SHOWN_ALERTS = 5
+
+
+def _alerts(reader: Answers, scope: Scope) -> None:
+    """What fires, the gravest first; each leads to its alert."""
     row = reader.row("alerts_choices")
     if row is None or not (row["firing"] or row["frozen"]):
         return
+    asked = {"states": '["firing", "frozen"]', "agents": scope["agents"], "severities": None}
+    rows = reader.rows("alerts_list", **asked)[:SHOWN_ALERTS]
     st.subheader("Alerts", anchor=False)
     line = f"{counted(row['firing'], 'alert')} firing"
     if row["frozen"]:
         line += f" · {count(row['frozen'])} frozen, as nothing new came to judge by"
     if row["silenced"]:
         line += f" · {count(row['silenced'])} silenced"
-    st.caption(markdown_text(line))
-    st.page_link("screens/alerts.py", label="What fires, and who was told", icon=":material/arrow_forward:")
+    if scope["agents"]:
+        line += (
+            " in all; below, those of the chosen agents alone"
+            if rows
+            else " in all; none of the chosen agents alone"
+        )
+    st.caption(markdown_text(f"{line}. Click a row to read it." if rows else f"{line}."))
+    if rows:
+        picked = table(
+            [
+                {
+                    **row,
+                    "since": when(row["fired_at"], seconds=False),
+                    "told": "" if missing(row["silenced_by"]) or row["silenced_by"] == "" else "silenced",
+                }
+                for row in rows
+            ],
+            {
+                "severity": "Severity",
+                "state": "State",
+                "since": "Since",
+                "summary": "What",
+                "told": "Silenced",
+            },
+            key="firing",
+            selectable=True,
+            drop_empty=True,
+            config={"What": st.column_config.Column(width=760)},
+        )
+        if picked is not None:
+            st.switch_page("screens/alerts.py", query_params={"id": rows[picked]["alert_id"]})
+    st.page_link("screens/alerts.py", label="All alerts, and who was told", icon=":material/arrow_forward:")
 
 
 def _waste(reader: Answers) -> None:

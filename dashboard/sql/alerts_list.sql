@@ -13,7 +13,6 @@ SELECT
     resolved_at, told_at, summary, silenced_by, reason,
     -- `32 bad of 1180 in 28 d`: of the window of the objective; events and drift have none
     annotations ->> 'window' AS counted,
-    annotations ->> 'burn_long' AS burn_long,
     annotations ->> 'window_pair' AS window_pair,
     matching
 FROM counted

@@ -1,6 +1,6 @@
 -- one row per intervention of the tasks in scope, open ones first, then the newest; `matching` counts them all
 -- inputs: interventions
--- parameters: those of scope; kinds, decisions (JSON arrays or NULL)
+-- parameters: those of scope; kinds, decisions (JSON arrays or NULL); kind with its level, tool, agent (or NULL)
 WITH moments AS NOT MATERIALIZED ({scope of interventions})
 SELECT
     requested_at, decided_at, task_id, agent, kind, decision, tool, level, required_level, wait_s,
@@ -12,5 +12,8 @@ WHERE ($kinds::VARCHAR IS NULL OR list_contains(from_json($kinds::VARCHAR, '["VA
       $decisions::VARCHAR IS NULL
       OR list_contains(from_json($decisions::VARCHAR, '["VARCHAR"]'), coalesce(decision, 'open'))
   )
+  AND ($kind::VARCHAR IS NULL OR kind = $kind AND level IS NOT DISTINCT FROM $level::VARCHAR)
+  AND ($tool::VARCHAR IS NULL OR tool = $tool)
+  AND ($agent::VARCHAR IS NULL OR agent = $agent)
 ORDER BY is_open DESC, coalesce(requested_at, decided_at) DESC, intervention_id
 LIMIT 100

@@ -51,6 +51,8 @@ def test_an_empty_folder_says_how_to_point_an_exporter_here(
     assert "Nothing has arrived yet" in said
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318" in said
     assert "agent-slo demo" in said
+    # Nothing listens there: that comes first.
+    assert f"agent-slo collect --data {tmp_path / 'data'}" in said
 
 
 @pytest.mark.parametrize("page", list(PAGES))
@@ -88,6 +90,22 @@ def test_overview_shows_each_objective_in_words(open_page: OpenPage, tmp_path: P
     assert "Collector down: reading its files" in said
     assert "nan" not in said.lower()
     assert "None" not in said
+
+
+def test_overview_begins_with_what_fires(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=6)
+    test = open_page(data)
+    assert [title.value for title in test.subheader][:3] == ["Alerts", "Since yesterday", "Objectives"]
+    firing = test.dataframe[0].value
+    assert list(firing["State"]) == ["firing", "frozen"]
+    assert list(firing["Severity"]) == ["page", "ticket"]
+    assert list(firing["Silenced"]) == ["", "silenced"]
+    assert "1 alert firing · 1 frozen" in texts(test)
+
+
+def test_a_page_says_how_to_start_a_collector_that_is_down(open_page: OpenPage, tmp_path: Path) -> None:
+    said = texts(open_page(write_folder(tmp_path / "data", tasks=1)))
+    assert f"until it runs: agent-slo collect --data {tmp_path / 'data'}" in said
 
 
 def test_overview_lists_the_newest_duplicates(open_page: OpenPage, tmp_path: Path) -> None:
@@ -179,6 +197,14 @@ def test_unknown_values_read_as_a_dash(open_page: OpenPage, tmp_path: Path) -> N
     assert unpriced["Cost"] == "—"
     assert unpriced["Duplicates"] == ""
     assert frame[frame["Task"] == "task-0000"].iloc[0]["Cost"] == "$0.0123"
+
+
+def test_what_a_table_does_not_know_is_a_dash_in_its_cell(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("UPDATE interventions SET level = 'team_lead' WHERE task_id = 'task-0000'")
+    listed = frame_with(open_page(data, "screens/humans.py"), "Requested")
+    assert list(listed["Level"]) == ["—", "—", "team_lead"]
 
 
 def test_task_tells_the_verdict_with_rule_and_evidence(open_page: OpenPage, tmp_path: Path) -> None:

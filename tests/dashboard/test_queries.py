@@ -13,6 +13,7 @@ import dashboard
 from collector.reader import open_reader
 from dashboard.queries import query_text
 from dashboard.screens.actions import ADVICE
+from tests.dashboard.data_folder import write_folder
 
 SQL = Path(dashboard.__file__).parent / "sql"
 NAMES = sorted(path.stem for path in SQL.glob("*.sql"))
@@ -41,6 +42,8 @@ NOTHING = {
     "bad_only": False,
     "with_tasks": True,
     "kinds": '["unprotected", "approval"]',
+    "kind": "approval",
+    "level": None,
     "cause": None,
     "tool": "issue_refund",
     "agent": None,
@@ -98,6 +101,35 @@ def test_each_file_runs_with_the_parameters_it_names(name: str, samples: Path) -
         parameters |= {"since": "2026-11-20 00:00:00", "until": "2026-11-27 00:00:00"}
     with open_reader(samples) as reader:
         assert reader.sql(text, parameters or None).num_columns > 0
+
+
+def test_interventions_are_narrowed_to_a_kind_with_its_level(tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=12)
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("UPDATE interventions SET level = 'team_lead' WHERE task_id = 'task-0005'")
+    names = (
+        "days",
+        "services",
+        "agents",
+        "task_types",
+        "environments",
+        "versions",
+        "kinds",
+        "decisions",
+        "tool",
+        "agent",
+    )
+    parameters = dict.fromkeys(names)
+    with open_reader(data) as reader:
+
+        def listed(kind: str | None, level: str | None) -> list[str]:
+            asked = {**parameters, "kind": kind, "level": level}
+            return [str(row["task_id"]) for row in reader.sql(query_text("humans_list"), asked).to_pylist()]
+
+        assert listed(None, None) == ["task-0010", "task-0005", "task-0000"]
+        assert listed("approval", "team_lead") == ["task-0005"]
+        assert listed("approval", None) == ["task-0010", "task-0000"]
+        assert listed("escalation", None) == []
 
 
 def advice(attempts: list[tuple[str, str, str | None, str | None, str | None]]) -> dict[str, str]:
