@@ -18,7 +18,11 @@ WITH found AS (
   UNION ALL
   SELECT *, 'no tool spans', 'duplicate_action, retry_discipline, uncertain_outcome',
     'instrument the tools, or wrap each call in a span with `gen_ai.operation.name=execute_tool`, `gen_ai.tool.name` and `gen_ai.tool.call.arguments`', 4
-  FROM senders WHERE model_calls + agent_spans > 0 AND tool_calls = 0
+  FROM senders WHERE model_calls + agent_spans > 0 AND tool_calls + calls_from_messages = 0
+  UNION ALL
+  SELECT *, format('no tool spans: {} calls are read from the messages around the model', calls_from_messages), 'uncertain_outcome, time_limits',
+    'instrument the tools: so far a call that crashed leaves nothing, and none has times of its own', 4
+  FROM senders WHERE tool_calls = 0 AND calls_from_messages > 0
   UNION ALL
   SELECT *, format('{} of {} tool calls without arguments', tool_calls - tools_with_arguments, tool_calls), 'duplicate_action, retry_discipline',
     'switch content on ({setting}), or send `agent_slo.action.idempotency_key`', 5

@@ -22,9 +22,10 @@ acts AS (
     list(DISTINCT a.tool ORDER BY a.tool) FILTER (WHERE a.effect_class = 'unknown') AS unclassed_tools,
     list(DISTINCT a.tool ORDER BY a.tool) FILTER (WHERE a.class_source = 'guessed' AND a.effect_class IN ('write', 'idempotent_write')) AS guessed_writes,
     count(*) FILTER (WHERE a.action_id IS NOT NULL) AS side_effects,
-    count(*) FILTER (WHERE a.action_id IS NOT NULL AND a.idempotency_key IS NULL) AS side_effects_without_key
+    count(*) FILTER (WHERE a.action_id IS NOT NULL AND a.idempotency_key IS NULL) AS side_effects_without_key,
+    count(*) FILTER (WHERE a.seen_by = 'messages') AS calls_from_messages
   FROM attempts a
-  JOIN steps s ON s.trace_id = a.trace_id AND s.span_id = a.span_id
+  JOIN steps s ON s.trace_id = a.trace_id AND s.span_id = split_part(a.span_id, '.', 1)
   GROUP BY ALL
 ),
 outcomes AS (
@@ -65,6 +66,7 @@ SELECT
   coalesce(any_value(c.guessed_writes), []) AS guessed_writes,
   coalesce(any_value(c.side_effects), 0) AS side_effects,
   coalesce(any_value(c.side_effects_without_key), 0) AS side_effects_without_key,
+  coalesce(any_value(c.calls_from_messages), 0) AS calls_from_messages,
   coalesce(any_value(t.tasks), 0) AS tasks,
   coalesce(any_value(t.unknown_tasks), 0) AS unknown_tasks,
   coalesce(any_value(t.verified_tasks), 0) AS verified_tasks
