@@ -15,6 +15,7 @@ from collector.store import Store
 from incidents import grouping
 from metrics.deriver import Deriver
 from metrics.settings import MetricsSettings
+from tests.metrics.bench import begin
 
 Request = dict[str, Any]
 
@@ -27,6 +28,7 @@ def fill(
     redactor: Redactor | None = None,
 ) -> Path:
     """Store (through a redactor, as a collector would), derive and group; the folder is closed again."""
+    begin(folder)
     store = Store.open(folder)
     try:
         for request in requests:

@@ -111,6 +111,12 @@ def _begun() -> Path:
     return folder
 
 
+def begin(folder: Path) -> None:
+    """Let a new folder begin with its tables made; one that holds something stays as it is."""
+    if not folder.exists() or not any(folder.iterdir()):
+        shutil.copytree(_begun(), folder, dirs_exist_ok=True)
+
+
 @contextmanager
 def bench(
     folder: Path,
@@ -119,8 +125,7 @@ def bench(
     pass_spans: int = 50_000,
 ) -> Iterator[Bench]:
     """Open a bench in a folder and close it again. A new folder begins with its tables made."""
-    if not folder.exists() or not any(folder.iterdir()):
-        shutil.copytree(_begun(), folder, dirs_exist_ok=True)
+    begin(folder)
     store = Store.open(folder)
     try:
         yield Bench(store, settings, prices, pass_spans)
