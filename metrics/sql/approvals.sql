@@ -40,7 +40,9 @@ found AS (
     e.tool || ': one approval, two calls with other arguments', [f.span_id, e.span_id]
   FROM effects e
   JOIN effects f
-    ON f.task_id = e.task_id AND f.call_id = e.call_id AND NOT counts_only(e.call_id, e.tool) AND f.tool = e.tool AND f.args_key <> e.args_key
+    ON f.task_id = e.task_id AND f.call_id = e.call_id AND f.tool = e.tool AND f.args_key <> e.args_key
+    -- of two answers that each count from 0 the second call starts when the first is done
+    AND (NOT counts_only(e.call_id, e.tool) OR e.start_ns < f.last_ns)
     AND (f.start_ns, f.attempt_id) < (e.start_ns, e.attempt_id)
   WHERE e.decision IN ('approved', 'edited') AND f.decision IN ('approved', 'edited') AND e.decision_arguments IS NULL
   UNION ALL
