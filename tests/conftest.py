@@ -5,12 +5,18 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """`-n auto` starts one worker more than there are cores: a third of a run is waiting for pages and processes."""
+    return (yield) + 1
 
 
 @pytest.fixture(scope="session", autouse=True)
