@@ -21,7 +21,7 @@ AS_OF = "2026-11-27T15:00:30Z"
 """Half a minute after the last span of the small sample set as recorded."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run() -> Run:
     """`run("report", "--data", folder)` runs a command and returns what it said and its exit code."""
 

@@ -245,12 +245,9 @@ def test_a_faulty_configuration_is_named_before_anything_runs(
 
 
 def test_rederive_gives_the_same_again(
-    run: Run, tmp_path: Path, samples: Path, sample_settings: Path
+    run: Run, tmp_path: Path, sample_data: Path, sample_settings: Path
 ) -> None:
-    data = tmp_path / "data"
-    assert (
-        run("import", samples, "--data", data, "--config", sample_settings, "--as-of", AS_OF).exit_code == 0
-    )
+    data = shutil.copytree(sample_data, tmp_path / "data")
     before = run("report", "--data", data, "--format", "json").stdout
     result = run("rederive", "--data", data, "--config", sample_settings, "--as-of", AS_OF)
     assert result.exit_code == 0, result.output

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.agent_slo.conftest import Run, answer
-from tests.agent_slo.test_up import ANYWHERE, lines_until
+from tests.agent_slo.waiting import until
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 
 
-@pytest.fixture
-def data(tmp_path: Path, run: Run) -> Path:
-    folder = tmp_path / "data"
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
+    """Two senders, one without content and one with it. Tests only read it."""
+    folder = tmp_path_factory.mktemp("senders") / "data"
     names = ("google-adk__native__a_two_tools", "langgraph__openinference__a_two_tools")
     done = run("import", *(CAPTURES / f"{name}.jsonl" for name in names), "--data", folder)
     assert done.exit_code == 0, done.output
@@ -56,8 +57,8 @@ def test_without_a_collector_the_test_trace_is_refused_with_a_remedy(run: Run, d
 
 def test_the_test_trace_becomes_a_task(started: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     folder = tmp_path / "live"
-    process = started("up", "--data", folder, *ANYWHERE)
-    lines_until(process, "Ctrl-C")
+    process = started("collect", "--data", folder, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0")
+    until(lambda: (folder / "door.json").exists(), process)
     said = json.loads(answer("doctor", "--data", folder, "--send-test", "--format", "json"))
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from collector.redaction.key import KEY_VARIABLE
-from tests.agent_slo.conftest import answer, command
+from tests.agent_slo.conftest import Run, answer
+from tests.agent_slo.waiting import until
 from tests.collector.requests import START, any_value, span, trace_request
 from tests.collector.test_redaction import NAMED, SECRETS, planted
 
@@ -109,16 +109,6 @@ def as_json(request: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def addresses(data: Path) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if (data / "door.json").exists():
-            found: dict[str, Any] = json.loads((data / "door.json").read_text())
-            return found
-        time.sleep(0.05)
-    raise AssertionError("the collector did not start")
-
-
 def needles() -> list[bytes]:
     texts = [*SECRETS.values(), NAMED, "4111111111111111", "DE89370400440532013000", "IBAKCAQEA"]
     return [n.encode() for text in texts for n in {text, json.dumps(text)[1:-1]}]
@@ -130,19 +120,15 @@ def leaks(*places: Path) -> list[tuple[str, bytes]]:
     return [(file.name, n) for file in files for n in needles() if n in file.read_bytes()]
 
 
-def incidents(data: Path, wanted: int) -> list[dict[str, Any]]:
-    """What the collector has grouped, as soon as it was seen so often."""
-    deadline = time.monotonic() + 120
-    found: list[dict[str, Any]] = []
-    while time.monotonic() < deadline and sum(row["seen_count"] for row in found) < wanted:
-        asked = command("incidents", "--data", data, "--format", "json")
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
-        found = json.loads(done.stdout or "[]") if done.returncode == 0 else []
-    return found
+def seen(run: Run, data: Path) -> int:
+    """How often the collector saw what it has grouped into incidents by now."""
+    done = run("incidents", "--data", data, "--format", "json")
+    return sum(row["seen_count"] for row in json.loads(done.stdout or "[]")) if done.exit_code == 0 else 0
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_planted_secrets_are_nowhere(
+    run: Run,
     started: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -156,7 +142,8 @@ def test_planted_secrets_are_nowhere(
         *("collect", "--data", data, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"),
         *("--verbose", "--log-format", log_format),
     )
-    where = addresses(data)
+    until(lambda: (data / "door.json").exists(), collector)
+    where = json.loads((data / "door.json").read_text())
     sender = {"authorization": f"Bearer {token}"}
     with httpx.Client(base_url=f"http://{where['http']}", trust_env=False, timeout=60) as client:
         first = refunded_twice(1).SerializeToString()
@@ -182,7 +169,7 @@ def test_planted_secrets_are_nowhere(
         third = refunded_twice(3).SerializeToString()
         assert channel.unary_unary(TRACES)(third, timeout=30, metadata=metadata) == b""
         assert channel.unary_unary(LOGS)(log_records(), timeout=30, metadata=metadata) == b""
-    assert sum(row["seen_count"] for row in incidents(data, 3)) >= 3
+    until(lambda: seen(run, data) >= 3, collector)
     stored = answer("query", "SELECT count(*) AS n FROM spans", "--data", data, "--format", "json")
     assert json.loads(stored) == [{"n": 9}]
     assert leaks(data) == []  # with the logs still open
