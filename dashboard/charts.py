@@ -30,11 +30,15 @@ def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) ->
         yaxis={"title": {"text": unit}, "rangemode": "tozero"},
         hoverlabel={"namelength": -1},
     )
+    legible(figure)
+    return figure
+
+
+def legible(figure: go.Figure) -> None:
+    """Darken the marks and units of axes: Streamlit's grey is too faint on white for text this small."""
     if not dark():
-        # Streamlit's grey of marks and units is too faint on white for text this small.
         for update in (figure.update_xaxes, figure.update_yaxes):
             update(tickfont={"color": colours.TEXT_GREY}, title={"font": {"color": colours.TEXT_GREY}})
-    return figure
 
 
 def span(rows: Sequence[Mapping[str, Any]]) -> int:

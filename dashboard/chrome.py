@@ -41,6 +41,7 @@ _STYLE = """
   [class*="st-key-facts"] [data-testid="stMetric"] { padding: 0; }
   .st-key-scope { padding: .5rem .9rem .75rem; }
   [class*="st-key-card_"] [data-testid="stPageLink"] a { padding: 0; }
+  [data-testid="stCaptionContainer"] code { color: inherit; }
 </style>
 """
 # Streamlit's own greys and its chips are below 4.5 : 1, which small text needs to be read.

@@ -15,7 +15,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard import colours
+from dashboard import charts, colours
 from dashboard.format import CAUSE_WORDS, DUPLICATE_WORDS, duration, missing, plotly_text, words
 
 Row = Mapping[str, Any]
@@ -226,6 +226,7 @@ def figure(
             "fixedrange": True,
         },
     )
+    charts.legible(chart)
     return chart
 
 

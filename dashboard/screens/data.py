@@ -214,8 +214,9 @@ def _senders(reader: Answers, state: Row) -> None:
         },
         key="lacks",
         config={
-            "Lacks": st.column_config.Column(width=270),
-            "What supplies it": st.column_config.Column(width=430),
+            "Lacks": st.column_config.Column(width=250),
+            "For": st.column_config.Column(width=165),
+            "What supplies it": st.column_config.Column(width=400),
         },
         height=rows_height(len(lacks), 460),
         selectable=True,
@@ -258,6 +259,7 @@ def _unknown(reader: Answers) -> None:
             "latest_task": "Newest task",
         },
         key="unknown",
+        config={"Why": st.column_config.Column(width=640)},
         selectable=True,
         drop_empty=True,
     )
