@@ -14,17 +14,16 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-import pyarrow as pa
-
 from collector.batch import Batch, Rejected, log_table, span_table
 from collector.counters import Counters
-from collector.decode import BadRequest, Encoding, Signal, decode
+from collector.decode import BadRequest, Encoding, Rows, Signal, decode_rows, tables
 from collector.store import Store, StoreBusyError
 
 log = logging.getLogger("agent_slo.intake")
 
 _GROUP_REQUESTS = 64
 _GROUP_BYTES = 16 << 20
+_BROKEN = "a %s request of %d bytes broke the decoder"
 
 
 @dataclass(frozen=True)
@@ -129,37 +128,52 @@ class Intake:
 
     def _write(self, group: list[_Item]) -> list[Outcome]:
         outcomes: list[Outcome | None] = [None] * len(group)
-        spans: list[pa.Table] = []
-        logs: list[pa.Table] = []
-        waiting: list[tuple[int, Rejected]] = []
+        read: dict[int, Rows] = {}
         for i, item in enumerate(group):
             try:
-                decoded = decode(item.signal, item.encoding, item.body)
+                read[i] = decode_rows(item.signal, item.encoding, item.body)
             except BadRequest as e:
                 outcomes[i] = Outcome("bad", str(e))
-                continue
             except MemoryError:  # nothing is wrong with the request
                 raise
             except Exception as e:
-                log.exception("a %s request of %d bytes broke the decoder", item.encoding, len(item.body))
-                outcomes[i] = Outcome("failed", f"this request cannot be decoded ({type(e).__name__})")
-                continue
-            if decoded.batch.spans is not None:
-                spans.append(decoded.batch.spans)
-            if decoded.batch.logs is not None:
-                logs.append(decoded.batch.logs)
-            self.counters.add("received", decoded.batch.rows + decoded.rejected.number, signal=item.signal)
-            for reason, number in decoded.rejected.reasons.items():
-                self.counters.add("rejected", number, reason=reason)
-            for flag, number in decoded.rejected.repairs.items():
-                self.counters.add("repaired", number, flag=flag)
-            waiting.append((i, decoded.rejected))
-        batch = Batch(_together(spans), _together(logs))
-        del spans, logs
+                log.exception(_BROKEN, item.encoding, len(item.body))
+                outcomes[i] = _failed(e)
+        batch = self._tables(group, read, outcomes)
+        rejected = {i: rows.rejected for i, rows in read.items()}
+        for i, rows in read.items():
+            self._count(group[i].signal, rows)
+        read.clear()  # the texts are in the tables now
         failure = self._commit(batch)
-        for i, rejected in waiting:
-            outcomes[i] = failure or Outcome("stored", rejected=rejected)
+        for i, left_out in rejected.items():
+            outcomes[i] = failure or Outcome("stored", rejected=left_out)
         return [o for o in outcomes if o is not None]
+
+    def _tables(self, group: list[_Item], read: dict[int, Rows], outcomes: list[Outcome | None]) -> Batch:
+        """What was read as tables. A request that no table can hold is taken out: it must not cost the others."""
+        try:
+            return tables(list(read.values()))
+        except MemoryError:
+            raise
+        except Exception:
+            log.exception("%d requests do not make a table; each is tried alone", len(read))
+        for i, rows in list(read.items()):
+            try:
+                tables([rows])
+            except MemoryError:
+                raise
+            except Exception as e:
+                log.exception(_BROKEN, group[i].encoding, len(group[i].body))
+                outcomes[i] = _failed(e)
+                del read[i]
+        return tables(list(read.values()))
+
+    def _count(self, signal: Signal, rows: Rows) -> None:
+        self.counters.add("received", rows.number + rows.rejected.number, signal=signal)
+        for reason, number in rows.rejected.reasons.items():
+            self.counters.add("rejected", number, reason=reason)
+        for flag, number in rows.rejected.repairs.items():
+            self.counters.add("repaired", number, flag=flag)
 
     def _commit(self, batch: Batch) -> Outcome | None:
         if not batch.rows:
@@ -187,9 +201,8 @@ class Intake:
                 self.counters.set("redacted", number, type=kind)
 
 
-def _together(tables: list[pa.Table]) -> pa.Table | None:
-    """One table in one piece: what is in pieces costs a third more to insert, and is spread over threads."""
-    return pa.concat_tables(tables).combine_chunks() if tables else None
+def _failed(error: Exception) -> Outcome:
+    return Outcome("failed", f"this request cannot be decoded ({type(error).__name__})")
 
 
 def _answer(group: list[_Item], outcomes: list[Outcome]) -> None:

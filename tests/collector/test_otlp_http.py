@@ -21,7 +21,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from collector import http_protocol, otlp_http
+from collector import decode_protobuf, http_protocol, otlp_http
+from collector.batch import Batch, Rejected, SpanRow
 from collector.counters import Counters
 from collector.serve import Collector
 from tests.collector.conftest import StartCollector, rows
@@ -370,7 +371,7 @@ def test_a_foreign_host_sees_nothing_of_a_local_collector(start_collector: Start
 
 
 @pytest.mark.parametrize(
-    "place", ["collector.intake.decode", "collector.store.np.arange", "collector.otlp_http.inflate"]
+    "place", ["collector.intake.decode_rows", "collector.store.np.arange", "collector.otlp_http.inflate"]
 )
 def test_without_memory_senders_are_asked_to_send_again(
     client: httpx.Client, collector: Collector, monkeypatch: pytest.MonkeyPatch, place: str
@@ -384,6 +385,50 @@ def test_without_memory_senders_are_asked_to_send_again(
         assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
     assert post(client, gzip.compress(body(2)), content_encoding="gzip").status_code == 200
     assert count(collector) == 2
+
+
+@pytest.mark.parametrize("place", ["in its own bytes", "in the table of its group"])
+def test_a_request_that_breaks_the_decoder_costs_no_other(
+    client: httpx.Client, collector: Collector, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    read = decode_protobuf.spans
+
+    def fragile(content: bytes, rejected: Rejected) -> list[SpanRow]:
+        found = read(content, rejected)
+        if found[0][3] != "odd":
+            return found
+        if place == "in its own bytes":
+            raise ZeroDivisionError
+        return [(*row[:5], "no number", *row[6:]) for row in found]  # type: ignore[misc]
+
+    monkeypatch.setattr(decode_protobuf, "spans", fragile)
+    append, entered, go = collector.store.append, threading.Event(), threading.Event()
+
+    def held(batch: Batch) -> int:
+        entered.set()
+        go.wait(30)
+        return append(batch)
+
+    monkeypatch.setattr(collector.store, "append", held)
+    statuses: dict[str, int] = {}
+
+    def send(name: str) -> None:
+        with httpx.Client(base_url=client.base_url, trust_env=False, timeout=60) as c:
+            statuses[name] = post(c, body(2, name=name)).status_code
+
+    senders = [threading.Thread(target=send, args=(name,)) for name in ("first", "odd", "plain", "other")]
+    senders[0].start()
+    assert entered.wait(30)
+    for sender in senders[1:]:
+        sender.start()
+    while "agent_slo_collector_queue_requests 4\n" not in collector.counters.prometheus():
+        time.sleep(0.01)
+    go.set()
+    for sender in senders:
+        sender.join()
+    assert statuses == {"first": 200, "odd": 400, "plain": 200, "other": 200}
+    stored = rows(collector, "SELECT DISTINCT name FROM spans ORDER BY name")
+    assert [row["name"] for row in stored] == ["first", "other", "plain"]
 
 
 def test_a_transaction_left_behind_does_not_stop_the_writer(
