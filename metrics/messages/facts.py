@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -28,7 +29,7 @@ class Facts:
     answered: list[dict[str, Any]] = field(default_factory=list)
     returned: list[dict[str, Any]] = field(default_factory=list)
     approvals: list[dict[str, Any]] = field(default_factory=list)
-    unanswered: list[str | None] = field(default_factory=list)
+    unanswered: OrderedDict[str | None, None] = field(default_factory=OrderedDict)
     """Ids of the calls of the last answer read that no result was seen for yet, in order; no column has them."""
     repeated_text: str | None = None
     """The user's last words as an output repeats them; they stand for the input where none was captured."""
@@ -130,7 +131,7 @@ def _input(facts: Facts, message: Message) -> None:
         facts.approvals.append({"id": None, "decision": decision(message["resume"])})
     texts: list[str] = []
     if role == "assistant":
-        facts.unanswered = [call["id"] for call in _calls(message)]
+        facts.unanswered = OrderedDict.fromkeys(call["id"] for call in _calls(message))
     for part in message.get("parts") or []:
         kind = kind_of(part)
         if kind == "response" or (kind == "text" and role == "tool"):
@@ -173,9 +174,9 @@ def _answer(facts: Facts, part: dict[str, Any], message: Message) -> dict[str, A
     )
     if identity is None and facts.unanswered:
         # some exporters leave the id off: results follow the calls in their order
-        identity = facts.unanswered.pop(0)
-    elif identity in facts.unanswered:
-        facts.unanswered.remove(identity)
+        identity, _ = facts.unanswered.popitem(last=False)
+    else:
+        facts.unanswered.pop(string(identity), None)
     return {"id": string(identity), "text": (text_of(content) or "")[:MAX_TEXT]}
 
 
@@ -204,7 +205,7 @@ def _output(facts: Facts, message: Message) -> None:
             texts.append(words_in(part))
     asked = _calls(message)
     facts.requested += asked
-    facts.unanswered = [call["id"] for call in asked]
+    facts.unanswered = OrderedDict.fromkeys(call["id"] for call in asked)
     if message.get("finish_reason"):
         facts.finish = str(message["finish_reason"])
     # The answer is the last message's text: what stands beside an earlier tool call is thinking aloud.

@@ -12,8 +12,11 @@ MAX_PRINTED = 200_000
 """Characters of a printed object that are looked at; a longer one is prose."""
 
 _BEGINS = re.compile(r"\s*\[?\s*[A-Za-z_]\w*\(\w+=")
-# A text is left alone; `<Name.MEMBER: 'value'>` is its value, and `<Name object at 0x...>` says nothing.
-_ANGLES = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|<(?:[^<>'"]*: ([^<>]*)|[^<>]*)>""", re.DOTALL)
+_MARK = re.compile("['\"<]")
+_REST_OF_TEXT = {
+    "'": re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL),
+    '"': re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL),
+}
 
 
 def looks_printed(text: str) -> bool:
@@ -27,10 +30,31 @@ def printed(text: str) -> Any:
     Nothing is evaluated: calls are taken as objects, names as texts.
     """
     try:
-        plain = _ANGLES.sub(lambda found: found[1] or found[2] or "None", text.strip())
-        return _value(ast.parse(plain, mode="eval").body)
+        return _value(ast.parse(_without_angles(text.strip()), mode="eval").body)
     except (*UNREADABLE, SyntaxError):
         return text
+
+
+def _without_angles(text: str) -> str:
+    """Put values where no syntax is: `<Name.MEMBER: 'value'>` is its value, `<Name object at 0x...>` nothing.
+
+    One walk from the left, so that a text made to be slow is not. Raises `ValueError` where a text or an angle
+    never ends.
+    """
+    parts, at = [], 0
+    while mark := _MARK.search(text, at):
+        begin = mark.start()
+        if mark[0] == "<":
+            end = text.index(">", begin) + 1
+            parts += [text[at:begin], text[begin + 1 : end - 1].partition(": ")[2] or "None"]
+        else:
+            closed = _REST_OF_TEXT[mark[0]].match(text, begin + 1)
+            if closed is None:
+                raise ValueError(f"a text that begins at {begin} never ends")
+            end = closed.end()
+            parts.append(text[at:end])
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 def _value(node: ast.expr) -> Any:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.messages import Facts, decision, event_content, plain_result, read
+from metrics.messages.printed import looks_printed, printed
 
 ASK = "Refund order A-17"
 CALL = {"id": "c1", "name": "issue_refund", "arguments": '{"amount":25,"order_id":"A-17"}'}
@@ -276,3 +277,32 @@ def test_no_message_breaks_the_reader(said: Any, answer: Any, stated: Any) -> No
     assert isinstance(facts, Facts)
     assert plain_result(json.dumps(said)).keys() == {"text", "call_id"}
     assert decision(answer) in (None, "approved", "rejected", "edited", "answered")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[Out(raw='a', kind=<Kind.RAW: 'raw'>)]", [{"raw": "a", "kind": "raw"}]),
+        ("Out(agent=<desk.Agent object at 0x7f>, n=[1, None], d={'k': \"it's <b>\"})",
+         {"agent": None, "n": [1, None], "d": {"k": "it's <b>"}}),
+        ("Out(when=datetime.datetime(2026, 1, 1), of=Name)", {"when": {}, "of": "Name"}),
+    ],
+)  # fmt: skip
+def test_a_printed_object_is_read_as_its_fields(text: str, value: Any) -> None:
+    assert looks_printed(text)
+    assert printed(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["Out(a='never ends", "Out(a=<never ends", "Out(a=1", "[Out(a=" + "[" * 5000]
+)
+def test_what_cannot_be_read_stays_a_text(text: str) -> None:
+    assert printed(text) == text
+
+
+@pytest.mark.parametrize("piece", ["<: ", '"\\', "<a'", ": ", "-", "[1],", "1+", "Name(x="])
+def test_a_text_made_to_be_slow_is_read_in_its_length(piece: str) -> None:
+    """A reader that looks back over it would not come back."""
+    for begin in ("[Name(x=", "[Name(x=<"):
+        text = begin + piece * (180_000 // len(piece))
+        assert printed(text) == text
