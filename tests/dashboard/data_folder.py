@@ -49,7 +49,8 @@ ATTEMPTS = """CREATE TABLE work.attempts (attempt_id VARCHAR, span_id VARCHAR, t
     duplicate VARCHAR, cause VARCHAR, effect VARCHAR, compensated BOOLEAN, suspected BOOLEAN, rule VARCHAR,
     evidence VARCHAR[], started_at TIMESTAMP, ended_at TIMESTAMP,
     agent VARCHAR, task_type VARCHAR, service VARCHAR, environment VARCHAR,
-    app_version VARCHAR, task_started_at TIMESTAMP)"""
+    app_version VARCHAR, task_started_at TIMESTAMP,
+    seen_by VARCHAR, result VARCHAR, error_class VARCHAR)"""
 ACTIONS = """CREATE TABLE core.actions (action_id VARCHAR, task_id VARCHAR, tool VARCHAR, arguments VARCHAR,
     attempts BIGINT, duplicates_unprotected BIGINT, duplicates_protected BIGINT, no_op_repeats BIGINT,
     cause VARCHAR, effect VARCHAR, compensated BOOLEAN, settled BOOLEAN, story VARCHAR, started_at TIMESTAMP)"""
@@ -337,6 +338,8 @@ def _task(con: duckdb.DuckDBPyConnection, number: int, text: Words) -> None:
                         "suspected": False,
                         "rule": "duplicate.same_arguments" if second else None,
                         "evidence": [span_id],
+                        "seen_by": "span",
+                        "result": text.result,
                     },
                 )
             con.execute(
