@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.decode import BadRequest, decode
@@ -264,6 +264,7 @@ values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(text, values, max_size=6),
     text,

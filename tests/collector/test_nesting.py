@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector import nesting
@@ -31,6 +31,7 @@ def cut(value: Any, levels: int) -> Any:
     return {k: cut(v, levels - 1) for k, v in value.items()}
 
 
+@settings(deadline=None)
 @given(values, st.integers(1, 5), st.sampled_from([1, 2, 3, 7, 1 << 20]), st.booleans())
 def test_what_lies_deeper_becomes_null(value: Any, levels: int, step: int, ascii_only: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:

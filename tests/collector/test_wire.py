@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from google.protobuf.message import DecodeError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -92,11 +92,13 @@ def rows_and_rejected(body: bytes) -> int:
     return result.batch.rows + result.rejected.number
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_a_request_or_a_bad_request(body: bytes) -> None:
     assert rows_and_rejected(body) >= -1
 
 
+@settings(deadline=None)
 @given(st.integers(0, 400), st.integers(0, 255))
 def test_one_changed_byte_never_breaks_the_decoder(at: int, value: int) -> None:
     whole = trace_request(span("x", {"k": "text", "n": [1, {"a": 2}]}), span("y")).SerializeToString()
