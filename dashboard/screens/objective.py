@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import charts, colours
-from dashboard.cards import allowed_events, budget_bar, cut_words, target_line, unit_word
+from dashboard.cards import budget_bar, cut_words, target_line, unit_word
 from dashboard.chrome import badge, open_task, page, table
 from dashboard.configuration import ConfigurationError
 from dashboard.definitions import changed, definition, openslo_text
@@ -358,13 +358,15 @@ def _formula(row: Row) -> None:
         return
     st.subheader("The formula with these numbers", anchor=False)
     unit = unit_word(row).replace("\\", "")
+    # As exact as whoever checks the last line with a calculator needs it.
+    budget = number(row["budget_events"], 3)
     lines = [
         f"SLI        good / (good + bad)  =  {count(row['good'])} / ({count(row['good'])} + {count(row['bad'])})"
         f"  =  {percent(row['sli'], 3)}",
         f"allowed    1 - target  =  1 - {target_percent(row['target'])}  =  {percent(row['allowed_share'], 3)} bad",
         f"budget     allowed x {unit}  =  {percent(row['allowed_share'], 3)} x {count(row['n'])}"
-        f"  =  {allowed_events(row['budget_events'])} bad {unit} allowed",
-        f"left       1 - bad / budget  =  1 - {count(row['bad'])} / {allowed_events(row['budget_events'])}"
+        f"  =  {budget} bad {unit} allowed",
+        f"left       1 - bad / budget  =  1 - {count(row['bad'])} / {budget}"
         f"  =  {percent(row['remaining'], 1)}",
     ]
     rates = json_object(row["burn"])

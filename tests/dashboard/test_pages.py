@@ -164,6 +164,16 @@ def test_objective_shows_burn_pairs_and_the_formula(open_page: OpenPage, tmp_pat
     assert "The definition of this objective is not known here" in said
 
 
+def test_the_formula_can_be_checked_with_a_calculator(open_page: OpenPage, tmp_path: Path) -> None:
+    data = write_folder(tmp_path / "data", tasks=6)
+    with duckdb.connect(str(data / "core.duckdb")) as con:
+        con.execute("UPDATE slo_status SET bad = 67, budget_events = 4.05, remaining = 1 - 67 / 4.05")
+    said = texts(open_page(data, "screens/objective.py", slo="duplicate-action"))
+    assert f"left       1 - bad / budget  =  1 - 67 / 4.05  =  -{(67 / 4.05 - 1) * 100:.1f}%" in said.replace(
+        "−", "-"
+    )
+
+
 def test_an_unknown_objective_is_said(open_page: OpenPage, tmp_path: Path) -> None:
     data = write_folder(tmp_path / "data", tasks=2)
     assert "There is no objective of this name" in texts(open_page(data, "screens/objective.py", slo="nope"))
