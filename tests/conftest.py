@@ -9,6 +9,11 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is the machine's business: no test may depend on a stopwatch.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
