@@ -179,7 +179,9 @@ def _attempts(attempts: list[Row], steps: list[Row]) -> None:
 
 
 def _attempt(row: Row, actions: dict[str, str]) -> Row:
-    length = None if missing(row["ended_at"]) else (row["ended_at"] - row["started_at"]).total_seconds()
+    # of a call that only messages show, no more is known than the time between two model calls
+    unseen = missing(row["ended_at"]) or row["seen_by"] == "messages"
+    length = None if unseen else (row["ended_at"] - row["started_at"]).total_seconds()
     suspected = "suspected" if row["suspected"] and missing(row["duplicate"]) else ""
     return {
         **row,
@@ -201,7 +203,7 @@ def _attempt(row: Row, actions: dict[str, str]) -> Row:
 def _attempt_detail(row: Row, steps: list[Row]) -> None:
     step = next((s for s in steps if s["span_id"] == row["span_id"] and s["attempt_id"] is not None), None)
     with st.container(border=True, key="attempt_detail"):
-        st.text(f"{one_line(row['tool'])}, span {one_line(row['span_id'])}")
+        st.text(f"{one_line(row['tool'])}, {_seen(row)}")
         facts = [
             *(("why", said) for said in _reasons(row)),
             ("evidence", ", ".join(evidence_ids(row["evidence"])) or None),
@@ -213,6 +215,14 @@ def _attempt_detail(row: Row, steps: list[Row]) -> None:
         left.code(_pretty(row["arguments"]), language="json", wrap_lines=True)
         right.caption("Result")
         right.code(_pretty(None if step is None else step["result"]), language="json", wrap_lines=True)
+
+
+def _seen(row: Row) -> str:
+    """Where an attempt was seen: its span, or the model call whose messages show it."""
+    if row["seen_by"] == "messages":
+        asked_by = str(row["span_id"]).partition(".")[0]
+        return f"no span of its own: shown by the messages around span {one_line(asked_by)}"
+    return f"span {one_line(row['span_id'])}"
 
 
 def _reasons(row: Row) -> list[str]:
