@@ -451,7 +451,8 @@ class Deriver:
         nothing = (
             "CREATE OR REPLACE TEMP VIEW log_spans AS SELECT * FROM spans WHERE false; "
             "CREATE OR REPLACE TEMP VIEW log_events AS "
-            "SELECT seq, trace_id, span_id, start_ns AS at_ns, name, attributes FROM spans WHERE false"
+            "SELECT seq, trace_id, span_id, start_ns AS at_ns, start_ns AS observed_ns, name, attributes "
+            "FROM spans WHERE false"
         )
         self._con.execute(log_sql(compile_logs(log_families())) if with_logs else nothing)
 

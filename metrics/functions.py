@@ -42,6 +42,11 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         "CASE WHEN try_cast(text AS DOUBLE) BETWEEN 0 AND most THEN try_cast(text AS DOUBLE) END"
     )
     con.execute(
+        # a stated word of a closed list, however it is spelled; any other word is not stated
+        "CREATE OR REPLACE TEMP MACRO one_of(text, words) AS "
+        "CASE WHEN list_contains(words, lower(trim(text))) THEN lower(trim(text)) END"
+    )
+    con.execute(
         # `a1b2.3` is a call that only messages show, by the span that asked for it: that span is the evidence
         "CREATE OR REPLACE TEMP MACRO spans_of(ids) AS list_transform(ids, lambda id: split_part(id, '.', 1))"
     )

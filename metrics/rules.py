@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from metrics.conventions import words
-from metrics.settings import Detectors, MetricsSettings, TaskRule
+from metrics.settings import DEFAULT_REFUSED, Detectors, MetricsSettings, TaskRule
 
 DEFAULT_TASK = TaskRule()
 _QUIET_S, _DEADLINE_S = 600.0, 3600.0
@@ -108,7 +108,14 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         ("says_denied(said)", _says("said", known["denials"])),
         ("says_failed(said)", _says("said", known["admissions"])),
         ("says_step_limit(said)", _says("said", known["step_limits"])),
-        ("says_refused(said)", _says("said", settings.results.refused, options="")),
+        (
+            "says_refused(said)",
+            _says("said", [p for p in settings.results.refused if p != DEFAULT_REFUSED], options=""),
+        ),
+        (
+            "says_error(said)",
+            _says("said", [p for p in settings.results.refused if p == DEFAULT_REFUSED], options=""),
+        ),
         ("says_not_done(said)", _says("said", known["not_done"]["refused"])),
         ("says_perhaps_done(said)", _says("said", known["not_done"]["unknown"])),
         (
@@ -120,6 +127,8 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
             _says("replace(id, coalesce(tool, ''), '')", known["counted_ids"], options=""),
         ),
         ("outcome_of(words)", f"CASE {outcomes} ELSE 'unknown' END"),
+        # an answer that begins like an error: refused, unless its words tell of one that leaves the effect open
+        ("outcome_of_error_text(words)", f"CASE {outcomes} ELSE 'refused' END"),
         ("retry_class(error_class, words)", f"CASE {retry} ELSE 'other' END"),
     ):
         con.execute(

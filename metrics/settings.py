@@ -107,10 +107,14 @@ class ToolRule(Section):
     retry: RetryPolicy = RetryPolicy()
 
 
+DEFAULT_REFUSED = "^Error"
+"""Many frameworks answer a failed call so; whatever the words after it say of a timeout stands before it."""
+
+
 class ResultPatterns(Section):
     """Result texts that decide how an attempt ended."""
 
-    refused: list[str] = Field(default_factory=lambda: ["^Error"])
+    refused: list[str] = Field(default_factory=lambda: [DEFAULT_REFUSED])
 
     @field_validator("refused")
     @classmethod

@@ -59,10 +59,12 @@ SELECT
     WHEN status = 'error' THEN
       outcome_of(words)
     WHEN end_ns IS NULL THEN 'unknown'
+    -- what was configured says so outright; an answer that only begins like an error may tell of a timeout
     WHEN says_refused(result) THEN 'refused'
     WHEN says_unknown(result) THEN 'unknown'
+    WHEN says_error(result) THEN outcome_of_error_text(left(result, 300))
     WHEN effect_class NOT IN ('read', 'control') AND says_perhaps_done(left(result, 2000)) THEN 'unknown'
-    WHEN effect_class NOT IN ('read', 'control') AND says_not_done(left(result, 2000)) THEN 'refused'
+    WHEN effect_class NOT IN ('read', 'control') AND says_not_done(left(result, 2000)) THEN outcome_of_error_text(left(result, 300))
     ELSE 'ok'
   END AS outcome,
   -- what makes two calls the same action: the configured key fields, else all arguments

@@ -125,11 +125,13 @@ links AS (
   WHERE conversation_id IS NOT NULL AND same_input_open AND start_ns >= same_input_last_ns
   UNION ALL
   -- runtimes that export no conversation id: the same words to the same agent within the hour of a run that lost its
-  -- root (and with it, in some, the agent's name)
+  -- root (and with it, in some, the agent's name); never over six in the morning or evening, noon or midnight, UTC: a
+  -- schedule whose roots are never sent must not become one task without end
   SELECT run_id, repeated_input, 'join.same_input_after_crash'
   FROM repeated
   WHERE conversation_id IS NULL AND repeated_input_open
     AND start_ns BETWEEN repeated_input_last_ns AND repeated_input_last_ns + 3600000000000
+    AND start_ns // 21600000000000 = repeated_input_last_ns // 21600000000000
 )
 SELECT DISTINCT l.run_id, l.earlier, l.rule
 FROM links l

@@ -60,7 +60,8 @@ WITH judged AS (
 )
 SELECT
   *,
-  CASE WHEN verdict = 'paused' OR NOT root_ended THEN list_distinct(list_concat(deferred, halves, pending)) ELSE [] END AS open_calls,
+  -- a model call alone in its trace that asked for a tool: the answer, if there is one, is in another trace
+  CASE WHEN verdict = 'paused' OR NOT root_ended OR (NOT has_agent_root AND len(pending) > 0) THEN list_distinct(list_concat(deferred, halves, pending)) ELSE [] END AS open_calls,
   list_filter(
     list_concat([root_span_id, last_model_span_id, agent_error_span_id, CASE WHEN coalesce(root_span_id, last_model_span_id) IS NULL THEN last_span_id END], half_span_ids),
     lambda s: s IS NOT NULL) AS evidence,

@@ -83,17 +83,37 @@ SELECT
   conversation_id, user_id, invocation_id, environment, app_version,
   try_cast(attempt_no AS INTEGER) AS attempt_no,
   coalesce(task_id_stated, resource_task_id) AS task_id_stated,
-  task_type_stated, input_id, outcome_stated, claimed,
+  task_type_stated, input_id, known_outcome AS outcome_stated, known_claim AS claimed,
   sane_number(deadline_s, 1e9) AS deadline_s,
-  trigger_stated,
+  known_trigger AS trigger_stated,
   coalesce(try_cast(dropped AS BOOLEAN), false) AS dropped,
   -- a threshold above zero in the trace state: of the sender's traces, only some were kept
   ltrim(regexp_extract(trace_state, '(?:^|,)\s*ot=(?:[^,]*;)?th:([0-9a-f]+)', 1), '0') <> '' AS sampled,
-  effect_stated,
+  known_effect AS effect_stated,
   sane_number(timeout_s, 1e9) AS timeout_s,
-  on_failure, idempotency_key, disposition_stated, compensates, decision, canonical_arguments(decision_arguments) AS decision_arguments,
+  known_plan AS on_failure, idempotency_key, known_disposition AS disposition_stated, compensates, decision, canonical_arguments(decision_arguments) AS decision_arguments,
   level, required_level,
+  -- values that are none of their attribute's words: said to nobody but the doctor
+  list_filter([
+    CASE WHEN known_outcome IS NULL THEN 'agent_slo.task.outcome=' || left(outcome_stated, 60) END,
+    CASE WHEN known_claim IS NULL THEN 'agent_slo.task.claimed=' || left(claimed, 60) END,
+    CASE WHEN known_trigger IS NULL THEN 'agent_slo.run.trigger=' || left(trigger_stated, 60) END,
+    CASE WHEN known_effect IS NULL THEN 'agent_slo.tool.effect=' || left(effect_stated, 60) END,
+    CASE WHEN known_plan IS NULL THEN 'agent_slo.tool.on_failure=' || left(on_failure, 60) END,
+    CASE WHEN known_disposition IS NULL THEN 'agent_slo.action.disposition=' || left(disposition_stated, 60) END
+  ], lambda said: said IS NOT NULL) AS misstated,
   coalesce(trouble IS NOT NULL AND names_interrupt(u.trouble), false) AS is_interrupt,
   lower(json_extract_string(events, '$[*].attributes."gen_ai.evaluation.score.label"')[1]) AS evaluation,
   input_messages, output_messages, output, tool_calls, attributes, events
-FROM (SELECT *, stated_role IN ('model', 'retrieval', 'agent', 'workflow', 'chain') AS counted FROM unwrapped) u
+FROM (
+  SELECT
+    *,
+    stated_role IN ('model', 'retrieval', 'agent', 'workflow', 'chain') AS counted,
+    one_of(outcome_stated, ['completed', 'failed', 'cancelled_user', 'cancelled_system', 'handed_over', 'dead_letter']) AS known_outcome,
+    one_of(claimed, ['success', 'failure']) AS known_claim,
+    one_of(trigger_stated, ['start', 'resume', 'retry', 'redelivery']) AS known_trigger,
+    one_of(effect_stated, ['read', 'write', 'idempotent_write', 'escalate', 'control']) AS known_effect,
+    one_of(on_failure, ['retry', 'escalate', 'dead_letter']) AS known_plan,
+    one_of(disposition_stated, ['executed', 'replayed', 'cached', 'denied', 'preview']) AS known_disposition
+  FROM unwrapped
+) u

@@ -18,16 +18,13 @@ WITH talk AS (
 asked AS (
   SELECT *
   FROM (SELECT *, generate_subscripts(requested, 1) AS place, unnest(requested) AS call FROM talk WHERE len(requested) > 0)
-  WHERE call.id IS NOT NULL AND call.name IS NOT NULL
+  WHERE call.name IS NOT NULL
   QUALIFY is_model_call OR NOT bool_or(is_model_call) OVER (PARTITION BY run_id)
 ),
--- an id that only counts says nothing beyond its run
+-- an id that only counts, or none, says nothing beyond its run: there the first answer is the first call's
 asked_in_order AS (
-  SELECT
-    *,
-    CASE WHEN counts_only(call.id, call.name) THEN run_id ELSE task_id END AS within,
-    row_number() OVER (PARTITION BY CASE WHEN counts_only(call.id, call.name) THEN run_id ELSE task_id END, call.id ORDER BY start_ns, span_id, place) AS nth
-  FROM asked
+  SELECT *, row_number() OVER (PARTITION BY within, coalesce(call.id, '') ORDER BY start_ns, span_id, place) AS nth
+  FROM (SELECT *, CASE WHEN counts_only(coalesce(call.id, ''), call.name) THEN run_id ELSE task_id END AS within FROM asked)
 ),
 -- a history repeats what was answered before: of each run, the last to hold one holds all
 answered AS (
@@ -35,7 +32,7 @@ answered AS (
   FROM (SELECT * FROM talk WHERE len(answered) > 0 QUALIFY row_number() OVER (PARTITION BY run_id ORDER BY last_ns DESC, start_ns, span_id) = 1)
 ),
 answers AS (
-  SELECT *, row_number() OVER (PARTITION BY within, answer.id ORDER BY last_ns, span_id, place) AS nth
+  SELECT *, row_number() OVER (PARTITION BY within, coalesce(answer.id, '') ORDER BY last_ns, span_id, place) AS nth
   FROM (
     SELECT run_id AS within, * FROM answered
     UNION ALL
@@ -48,7 +45,7 @@ starts AS (
 met AS (
   SELECT a.*, w.answer.text AS result, w.last_ns AS answered_ns, a.last_ns AS after_ns
   FROM asked_in_order a
-  JOIN answers w ON w.within = a.within AND w.answer.id = a.call.id AND w.nth = a.nth AND w.last_ns >= a.last_ns
+  JOIN answers w ON w.within = a.within AND coalesce(w.answer.id, '') = coalesce(a.call.id, '') AND w.nth = a.nth AND w.last_ns >= a.last_ns
 )
 SELECT
   m.task_id, m.run_id, m.trace_id, m.span_id || '.' || m.place AS span_id, m.span_id AS asked_by, m.service, m.scope, m.emitter, m.agent, m.conversation_id,

@@ -149,3 +149,12 @@ def test_a_call_left_open_under_an_id_that_counts_is_not_answered_by_an_earlier_
     _, open_again = run("t1", 5.5, calls=False)
     memory.derive_only([request([root, *below[:2], *open_again])], at(90_000))
     assert memory.rows("SELECT outcome FROM core.tasks") == [{"outcome": "waiting_human"}]
+
+
+def test_a_schedule_whose_roots_never_arrive_is_not_one_task_without_end(memory: MemoryBench) -> None:
+    """Crashed runs of the same words follow each other for a day: no task holds more than a quarter of it."""
+    sent = [request(run(f"t{n}", 1800 * n)[1]) for n in range(48)]
+    memory.derive_only(sent, at(300_000))
+    tasks = memory.rows("SELECT runs, started_at, ended_at FROM core.tasks")
+    assert sum(task["runs"] for task in tasks) == 48
+    assert max(task["runs"] for task in tasks) <= 12

@@ -193,3 +193,62 @@ def test_an_agent_whose_output_is_its_whole_conversation_shows_its_calls(memory:
         "completed",
         {"user_text": "Refund A-1, it's broken", "output_text": "Refunded."},
     )
+
+
+@pytest.mark.parametrize("missing", [{}, {"id": None}])
+def test_calls_without_any_id_are_answered_in_their_order(
+    memory: MemoryBench, missing: dict[str, Any]
+) -> None:
+    def call() -> dict[str, Any]:
+        function = {"name": "refund", "arguments": '{"order": "A-1"}'}
+        return {"role": "assistant", "tool_calls": [{**missing, "function": function}]}
+
+    turns = [call(), answers(None, "made"), call(), answers(None, "made"), DONE]
+    memory.derive_only([request(talk("t1", turns))], at(90_000))
+    assert [row[2] for row in seen(memory)] == [None, "unprotected"]
+
+
+def test_a_client_whose_every_call_is_a_trace_of_its_own_is_one_task(memory: MemoryBench) -> None:
+    """Nothing around the calls: what one asked for, the next was told."""
+    turns = [
+        asks(("k1a", *REFUND)),
+        answers("k1a", "made"),
+        asks(("k2b", *REFUND)),
+        answers("k2b", "made"),
+        DONE,
+    ]
+    calls = [one for one in talk("t1", turns) if one["name"] == "chat m"]
+    sent = []
+    for number, one in enumerate(calls):
+        sent.append(request([{**one, "traceId": f"{number + 1:032x}", "parentSpanId": ""}]))
+    memory.derive_only(sent, at(90_000))
+    assert memory.rows("SELECT outcome, runs FROM core.tasks") == [{"outcome": "completed", "runs": 3}]
+    assert [row[2] for row in seen(memory)] == [None, "unprotected"]
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("Error: order is locked", "refused"),
+        ("Error: Request timed out after 30s", "unknown"),
+        ("Error executing tool: ReadTimeout", "unknown"),
+        ('{"error":"timeout"}', "unknown"),
+        ("Error: 504 Gateway Timeout", "unknown"),
+        ("Error: Connection reset by peer", "unknown"),
+        ("Error: connection refused", "refused"),
+        ('{"error":"no such order"}', "refused"),
+    ],
+)
+def test_an_answer_that_begins_like_an_error_may_tell_of_a_timeout(
+    memory: MemoryBench, text: str, outcome: str
+) -> None:
+    turns = [
+        asks(("k1a", *REFUND)),
+        answers("k1a", text),
+        asks(("k2b", *REFUND)),
+        answers("k2b", "made"),
+        DONE,
+    ]
+    memory.derive_only([request(talk("t1", turns))], at(90_000))
+    repeated = "unprotected" if outcome == "unknown" else None
+    assert [row[1:3] for row in seen(memory)] == [(outcome, None), ("ok", repeated)]

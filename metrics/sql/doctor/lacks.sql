@@ -8,9 +8,17 @@ WITH found AS (
     1 AS place
   FROM senders WHERE agent_spans + model_calls + tool_calls = 0 AND start_markers = 0
   UNION ALL
+  SELECT *, 'values that are none of their attribute''s words: ' || array_to_string(list_sort(misstated)[:5], ', '), 'what they state',
+    'docs/definitions.md lists the words of each attribute; any other is left unread', 1
+  FROM senders WHERE len(misstated) > 0
+  UNION ALL
+  SELECT *, 'model or tool calls, but the span around them never arrived', 'task_completion, latency, lost_task',
+    'a killed process sends no root: add agent-slo-emit (`agent_slo_emit.instrument(provider)`), whose start marker names the agent and the task at once', 2
+  FROM senders WHERE agent_spans = 0 AND model_calls + tool_calls > 0 AND orphaned_calls = model_calls + tool_calls
+  UNION ALL
   SELECT *, 'model or tool calls, but no agent around them', 'task_completion, latency, autonomous_completion',
     'wrap the work in one span with `gen_ai.operation.name=invoke_agent` and `gen_ai.agent.name`, or add the framework''s own instrumentation', 2
-  FROM senders WHERE agent_spans = 0 AND model_calls + tool_calls > 0
+  FROM senders WHERE agent_spans = 0 AND model_calls + tool_calls > orphaned_calls
   UNION ALL
   SELECT *, 'agent spans, but no model calls', 'task_completion, cost',
     'instrument the model client as well: nothing shows an answer, so clean ends stay unknown; or state `agent_slo.task.outcome` on the root', 3
@@ -23,6 +31,10 @@ WITH found AS (
   SELECT *, format('no tool spans: {} calls are read from the messages around the model', calls_from_messages), 'uncertain_outcome, time_limits',
     'instrument the tools: so far a call that crashed leaves nothing, and none has times of its own', 4
   FROM senders WHERE tool_calls = 0 AND calls_from_messages > 0
+  UNION ALL
+  SELECT *, 'tool spans that name no tool', 'duplicate_action, retry_discipline, uncertain_outcome',
+    'send `gen_ai.tool.name`, or say which key of yours holds it: `conventions: {aliases: {their.key: gen_ai.tool.name}}`', 4
+  FROM senders WHERE tool_calls > 0 AND named_tools = 0
   UNION ALL
   SELECT *, format('{} of {} tool calls without arguments', tool_calls - tools_with_arguments, tool_calls), 'duplicate_action, retry_discipline',
     'switch content on ({setting}), or send `agent_slo.action.idempotency_key`', 5

@@ -46,6 +46,8 @@ SELECT
   count(*) FILTER (WHERE o.role IN ('agent', 'workflow')) AS agent_spans,
   count(*) FILTER (WHERE o.is_model_call) AS model_calls,
   count(*) FILTER (WHERE o.role = 'tool') AS tool_calls,
+  -- their run has no root: the span above them never came
+  count(*) FILTER (WHERE (o.is_model_call OR o.role = 'tool') AND o.run_id LIKE '%/fragment') AS orphaned_calls,
   count(*) FILTER (WHERE o.role = 'other' AND coalesce(o.mark, 'accepted') = 'accepted') AS other_spans,
   count(*) FILTER (WHERE o.mark = 'start_marker') AS start_markers,
   count(*) FILTER (WHERE o.sampled) AS sampled_spans,
@@ -57,6 +59,7 @@ SELECT
   count(*) FILTER (WHERE o.role = 'tool' AND o.arguments IS NOT NULL) AS tools_with_arguments,
   count(*) FILTER (WHERE o.role = 'tool' AND (o.result IS NOT NULL OR o.status = 'error')) AS tools_with_result,
   count(*) FILTER (WHERE o.role = 'tool' AND o.call_id IS NOT NULL) AS tools_with_call_id,
+  list_distinct(flatten(list(o.misstated) FILTER (WHERE len(o.misstated) > 0))) AS misstated,
   count(*) FILTER (WHERE o.app_version IS NOT NULL) AS spans_with_app_version,
   count(*) FILTER (WHERE o.environment IS NOT NULL) AS spans_with_environment,
   coalesce(any_value(a.runs), 0) AS runs,

@@ -76,7 +76,7 @@ WHERE event = 'gen_ai.evaluation.result' AND trace_id <> '' AND span_id <> '';
 -- the logs and not on the span. Grain: one row per record; `attributes`: those of an event, the body's fields among them.
 CREATE OR REPLACE TEMP VIEW log_events AS
 SELECT
-  seq, trace_id, span_id, coalesce(nullif(time_ns, 0), observed_ns) AS at_ns, event AS name,
+  seq, trace_id, span_id, coalesce(nullif(time_ns, 0), observed_ns) AS at_ns, coalesce(observed_ns, 0) AS observed_ns, event AS name,
   CASE WHEN starts_with(said, '{') AND json_valid(said) THEN json_merge_patch(coalesce(attributes, '{}'), said)::VARCHAR ELSE coalesce(attributes, '{}') END AS attributes
 FROM (
   -- an object, or a text that holds one

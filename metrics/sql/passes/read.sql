@@ -10,14 +10,15 @@ SET VARIABLE high = (SELECT high FROM read_between);
 CREATE OR REPLACE TEMP TABLE touched_logs AS
 SELECT s.* FROM log_spans s SEMI JOIN new_traces n ON n.trace_id = s.trace_id
 WHERE s.start_ns BETWEEN getvariable('low') AND getvariable('high');
--- a record that came twice says the same once
+-- a record that came twice says the same once; among records of one moment a sender's own order counts
 CREATE OR REPLACE TEMP TABLE told_events AS
-SELECT trace_id, span_id, list(event ORDER BY at_ns, event) AS events
+SELECT trace_id, span_id, list(event ORDER BY at_ns, observed_ns, seq) AS events
 FROM (
-  SELECT DISTINCT e.trace_id, e.span_id, e.at_ns,
+  SELECT e.trace_id, e.span_id, e.at_ns, min(e.observed_ns) AS observed_ns, min(e.seq) AS seq,
     json_object('name', e.name, 'time_ns', e.at_ns, 'attributes', e.attributes::JSON)::VARCHAR AS event
   FROM log_events e
   SEMI JOIN new_traces n ON n.trace_id = e.trace_id
+  GROUP BY e.trace_id, e.span_id, e.at_ns, e.name, e.attributes
 )
 GROUP BY trace_id, span_id;
 CREATE OR REPLACE TEMP TABLE touched_spans AS
