@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import streamlit as st
 
 from dashboard.door import Answers
+from dashboard.format import markdown_text, one_line
 
 Scope = dict[str, Any]
 """The parameters of `sql/scope.sql`."""
@@ -30,9 +31,47 @@ EVERYTHING: Mapping[str, Any] = {"days": None, **dict.fromkeys(_DIMENSIONS)}
 """The scope without any filter."""
 
 
+_MOST_ASKED = 50
+"""Values of one filter that an address may ask for beyond those there are."""
+
+
+def offered(key: str, known: Iterable[Any] | None) -> list[Any]:
+    """The choices of a filter whose values come from the data, with those that the address asks for besides.
+
+    A link to an agent that is gone, or misspelt, shows that nothing is there of it; it must not show everything.
+    """
+    there = list(known or ())
+    names = set(map(str, there))
+    more = [value for value in st.query_params.get_all(key) if value not in names and value.strip()]
+    return there + list(dict.fromkeys(more))[:_MOST_ASKED]
+
+
+def heed(key: str, label: str, options: Iterable[Any], shown: Callable[[Any], str] = str) -> None:
+    """Settle what the address asks of a filter with a closed list of options, before the control is drawn.
+
+    The names that the command line and the views use are taken for the words shown; what is neither is told.
+    """
+    asked = st.query_params.get_all(key)
+    words = {str(option): shown(option) for option in options}
+    told = set(words.values())
+    settled = [value if value in told else words.get(value, "") for value in asked]
+    unread = [value for value, word in zip(asked, settled, strict=True) if not word]
+    if unread:
+        known = ", ".join(words.values())
+        st.warning(
+            markdown_text(
+                f"{label}: the link asks for {one_line(', '.join(unread)[:200])}, which is none of {known}."
+            )
+        )
+    if any(value != word for value, word in zip(asked, settled, strict=True) if word):
+        st.query_params[key] = [word for word in settled if word]
+        st.rerun()
+
+
 def scope_filters(reader: Answers) -> Scope:
     """Draw the filter row and return what it says."""
     choices = reader.row("filter_choices") or {}
+    heed("range", "Time range", RANGES)
     with st.container(key="scope", border=True):
         columns = st.columns([2.0, *[1.0] * len(_DIMENSIONS)], gap="small", vertical_alignment="bottom")
         chosen = columns[0].segmented_control(
@@ -46,7 +85,7 @@ def scope_filters(reader: Answers) -> Scope:
         scope: Scope = {"days": RANGES[chosen or USUAL_RANGE]}
         for column, (parameter, (key, label)) in zip(columns[1:], _DIMENSIONS.items(), strict=True):
             values = column.multiselect(
-                label, choices.get(parameter) or [], key=key, bind="query-params", placeholder="any",
+                label, offered(key, choices.get(parameter)), key=key, bind="query-params", placeholder="any",
                 format_func=str,
             )  # fmt: skip
             scope[parameter] = json.dumps(values) if values else None

@@ -11,6 +11,7 @@ import streamlit as st
 
 from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
 from dashboard.door import Answers
+from dashboard.filters import heed, offered
 from dashboard.format import (
     UNKNOWN,
     count,
@@ -95,6 +96,8 @@ def _list(reader: Answers, choices: Row) -> None:
     if choices.get("silenced"):
         parts.append(f"{count(choices['silenced'])} silenced")
     st.caption(markdown_text(" · ".join(parts)))
+    heed("state", "State", STATES)
+    heed("severity", "Severity", ("page", "ticket"))
     with st.container(border=True, key="scope"):
         columns = st.columns([2, 1, 1.4], gap="small", vertical_alignment="bottom")
         states = columns[0].multiselect(
@@ -105,7 +108,7 @@ def _list(reader: Answers, choices: Row) -> None:
             "Severity", ("page", "ticket"), key="severity", bind="query-params", placeholder="any"
         )
         agents = columns[2].multiselect(
-            "Agent", choices.get("agents") or [], key="agent", bind="query-params", placeholder="any",
+            "Agent", offered("agent", choices.get("agents")), key="agent", bind="query-params", placeholder="any",
             format_func=str,
         )  # fmt: skip
     asked = {"states": states, "severities": severities, "agents": agents}

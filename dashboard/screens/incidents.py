@@ -18,7 +18,7 @@ from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows
 from dashboard.configuration import ConfigurationError, metrics_settings
 from dashboard.days import drawn
 from dashboard.door import Answers, data_folder
-from dashboard.filters import RANGES, USUAL_RANGE
+from dashboard.filters import RANGES, USUAL_RANGE, heed, offered
 from dashboard.format import (
     OUTCOME_WORDS,
     count,
@@ -118,6 +118,12 @@ def _queue(reader: Answers) -> None:
 
 
 def _filters(choices: Row) -> Row:
+    for key, label, options in (
+        ("range", "Time range", RANGES),
+        ("state", "State", STATES),
+        ("severity", "Severity", SEVERITIES),
+    ):
+        heed(key, label, options)
     with st.container(border=True, key="scope"):
         columns = st.columns([2, 1.6, 1, 1.2, 1.6], gap="small", vertical_alignment="bottom")
         chosen = columns[0].segmented_control(
@@ -135,10 +141,10 @@ def _filters(choices: Row) -> Row:
             "Severity", SEVERITIES, key="severity", bind="query-params", placeholder="any"
         )
         agents = columns[3].multiselect(
-            "Agent", choices["agents"] or [], key="agent", bind="query-params", placeholder="any"
+            "Agent", offered("agent", choices["agents"]), key="agent", bind="query-params", placeholder="any"
         )
         kinds = columns[4].multiselect(
-            "Kind", choices["kinds"] or [], key="kind", bind="query-params", placeholder="any"
+            "Kind", offered("kind", choices["kinds"]), key="kind", bind="query-params", placeholder="any"
         )
     listed = {"states": states, "severities": severities, "agents": agents, "kinds": kinds}
     return {

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers
-from dashboard.filters import RANGES
+from dashboard.filters import RANGES, heed, offered
 from dashboard.format import (
     OUTCOME_GLYPHS,
     OUTCOME_WORDS,
@@ -93,6 +93,8 @@ def show(reader: Answers) -> None:
 
 def _filters(choices: dict[str, Any]) -> dict[str, Any]:
     """The filter row; returns the parameters of `task_list`."""
+    heed("range", "Time range", RANGES)
+    heed("outcome", "Outcome", OUTCOME_WORDS, lambda outcome: words(OUTCOME_WORDS, outcome))
     first = _day(choices["first_started"])
     last = _day(choices["last_started"])
     with st.container(border=True, key="filters"):
@@ -118,7 +120,7 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
         narrowed = {
             parameter: column.multiselect(
                 label,
-                choices[parameter] or [],
+                offered(key, choices[parameter]),
                 key=key,
                 bind="query-params",
                 placeholder="any",
