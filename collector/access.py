@@ -72,9 +72,11 @@ class Access:
 
     def role(self, header: bytes | str) -> Role | None:
         """The role of the token shown, None when it is none of ours. Every token is compared, whichever fits."""
-        shown = hashlib.sha256(
-            header if isinstance(header, bytes) else header.encode("latin-1", "replace")
-        ).digest()
+        raw = header if isinstance(header, bytes) else header.encode("latin-1", "replace")
+        scheme, _, shown_token = raw.partition(b" ")
+        if scheme.lower() == b"bearer":  # of any case, before one space or more (RFC 7235)
+            raw = b"Bearer " + shown_token.lstrip(b" ")
+        shown = hashlib.sha256(raw).digest()
         found: Role | None = None
         for digest, role in self._digests:
             if hmac.compare_digest(shown, digest):

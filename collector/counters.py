@@ -17,6 +17,7 @@ _HELP = {
     "redacted": "Values replaced by a placeholder before they were stored, by type.",
     "requests": "Export requests by transport, signal and answer.",
     "refused": "Requests refused for now (503 or UNAVAILABLE), by reason.",
+    "too_large": "Requests refused for good (413 or RESOURCE_EXHAUSTED), by reason: bytes or items.",
     "dropped_metrics": "Metric export requests answered and dropped.",
     "background_failures": "Failures of the derivation thread.",
 }

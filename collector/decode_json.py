@@ -18,6 +18,7 @@ from collector.batch import LogRow, Rejected, SpanRow
 from collector.decode_protobuf import service_name
 from collector.nesting import shallow
 from collector.policy import MAX_DEPTH, TOO_DEEP, BadRequest, BadSpan
+from collector.request_size import check_json, check_records, paced
 from collector.values import Value, double, from_bytes, json_text
 
 _HEX = re.compile(r"[0-9a-fA-F]*")
@@ -32,8 +33,9 @@ _REPLACEMENT = "\ufffd"
 def load(body: bytes) -> tuple[dict[str, Any], bool]:
     """The request object, and whether bad text in it had to be replaced by U+FFFD. Too deep values in it are null.
 
-    Raises BadRequest when the body is not JSON or no object.
+    Raises BadRequest when the body is not JSON or no object, TooManyItems when it holds too much.
     """
+    check_json(body)
     body = body.removeprefix(_BOM)
     repaired = False
     try:
@@ -72,13 +74,14 @@ def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
     Raises BadRequest when the body or its envelopes cannot be read.
     """
     request, repaired = load(body)
+    _check_number(request, "resourceSpans", "scopeSpans", "spans", "spans")
     rows: list[SpanRow] = []
     for resource_spans in _objects(request, "resourceSpans", ""):
         resource_flags: list[str] = []
         _, resource_text, service = _resource(resource_spans, resource_flags)
         for scope_spans in _objects(resource_spans, "scopeSpans", "resourceSpans."):
             scope, scope_version = _scope(scope_spans)
-            for span in _array(scope_spans, "spans", "resourceSpans.scopeSpans."):
+            for span in paced(_array(scope_spans, "spans", "resourceSpans.scopeSpans."), body):
                 flags = list(resource_flags)
                 try:
                     if not isinstance(span, dict):
@@ -139,13 +142,14 @@ def _span(
 def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
     """Rows of an ExportLogsServiceRequest in JSON; records that cannot be kept are counted in `rejected`."""
     request, repaired = load(body)
+    _check_number(request, "resourceLogs", "scopeLogs", "logRecords", "log records")
     rows: list[LogRow] = []
     for resource_logs in _objects(request, "resourceLogs", ""):
         resource_flags: list[str] = []
         _, resource_text, service = _resource(resource_logs, resource_flags)
         for scope_logs in _objects(resource_logs, "scopeLogs", "resourceLogs."):
             scope, _ = _scope(scope_logs)
-            for record in _array(scope_logs, "logRecords", "resourceLogs.scopeLogs."):
+            for record in paced(_array(scope_logs, "logRecords", "resourceLogs.scopeLogs."), body):
                 try:
                     if not isinstance(record, dict):
                         raise BadSpan(f"log record is a JSON {_type(record)}, not an object")
@@ -233,6 +237,26 @@ def _scope(parent: dict[str, Any]) -> tuple[str, str]:
         return _text(scope, "name"), _text(scope, "version")
     except BadSpan as e:
         raise BadRequest(f"scope: {e}") from e
+
+
+def _check_number(request: dict[str, Any], resources: str, scopes: str, records: str, words: str) -> None:
+    """Raises TooManyItems; what is not as it should be is left to those who read it."""
+    resource_list = request.get(resources)
+    if not isinstance(resource_list, list):
+        return
+    check_records(len(resource_list), "resources")
+    scope_number = record_number = 0
+    for resource in resource_list:
+        scope_list = resource.get(scopes) if isinstance(resource, dict) else None
+        if not isinstance(scope_list, list):
+            continue
+        scope_number += len(scope_list)
+        check_records(scope_number, "scopes")
+        for scope in scope_list:
+            record_list = scope.get(records) if isinstance(scope, dict) else None
+            if isinstance(record_list, list):
+                record_number += len(record_list)
+    check_records(record_number, words)
 
 
 # ---------------------------------------------------------------- fields: an error here is the span's

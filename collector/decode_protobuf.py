@@ -11,6 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector import policy
 from collector.batch import LogRow, Rejected, SpanRow
 from collector.policy import BadRequest
+from collector.request_size import check_protobuf, paced
 from collector.values import attributes, from_any, json_text
 from collector.wire import repair
 
@@ -18,8 +19,9 @@ from collector.wire import repair
 def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
     """Rows of an ExportTraceServiceRequest; spans that cannot be kept are counted in `rejected`.
 
-    Raises BadRequest when the bytes are no such request.
+    Raises BadRequest when the bytes are no such request, TooManyItems when they hold too much.
     """
+    check_protobuf(body, "traces")
     request = ExportTraceServiceRequest()
     repaired: dict[int, list[str]] = {}
     try:
@@ -41,7 +43,7 @@ def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
         resource_text = json_text(resource)
         for scope_spans in resource_spans.scope_spans:
             scope, scope_version = scope_spans.scope.name, scope_spans.scope.version
-            for span in scope_spans.spans:
+            for span in paced(scope_spans.spans, body):
                 flags = [*resource_flags, *repaired.get(number, ())]
                 number += 1
                 trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
@@ -89,6 +91,7 @@ def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
 
     Raises BadRequest when the bytes are no such request.
     """
+    check_protobuf(body, "logs")
     request = ExportLogsServiceRequest()
     repaired: dict[int, list[str]] = {}
     try:
@@ -106,7 +109,7 @@ def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
         service = service_name(resource)
         resource_text = json_text(resource)
         for scope_logs in resource_logs.scope_logs:
-            for record in scope_logs.log_records:
+            for record in paced(scope_logs.log_records, body):
                 flags = [*resource_flags, *repaired.get(len(rows), ())]
                 rows.append(
                     (

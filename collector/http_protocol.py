@@ -11,6 +11,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEADER_SECONDS = 30.0
 HEADER_BYTES = 65_536
+SLOW_SECONDS = 2.0
+LINGER_SECONDS = 5.0
 _MOST_CONNECTIONS = 4_096
 _MOST_FILES = 65_536
 
@@ -62,6 +64,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_header = True
         self._messages = 0  # requests whose header is complete
         self._quiet_since = 0.0
+        self._body_since = 0.0
+        self._linger: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -83,6 +87,10 @@ class LimitedProtocol(HttpToolsProtocol):
         held = Counter(c._peer for c in open_)
         quiet = [c for c in open_ if c is not self and c._quiet and held[c._peer] >= held[self._peer]]
         if not quiet:
+            # Those that take their time with a body are next, for somebody else: to let a byte trickle in now and
+            # then must not be a way to keep all others out.
+            quiet = [c for c in open_ if c._slow and held[c._peer] > held[self._peer]]
+        if not quiet:
             self.transport.write(_TOO_MANY)
             self.transport.close()
             return
@@ -98,11 +106,18 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def _quiet(self) -> bool:
-        """Whether no request is being read, worked on or answered."""
-        return self._in_header and (self.cycle is None or self.cycle.response_complete)
+        """Whether no request is being read, worked on or answered; the rest of an answered one counts for nothing."""
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def _slow(self) -> bool:
+        """Whether the body of its request is not complete after some seconds."""
+        unread = self.cycle is not None and not self.cycle.response_complete and self.cycle.more_body
+        return unread and self.loop.time() - self._body_since > SLOW_SECONDS
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._stop_linger()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -123,6 +138,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._stop_timer()
         self._in_header = False
+        self._body_since = self.loop.time()
         self._messages += 1
         self._header_bytes = 0
         if sum(len(name) + len(value) for name, value in self.headers) > HEADER_BYTES:
@@ -134,14 +150,24 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._quiet_since = self.loop.time()
         super().on_response_complete()
+        if self.cycle.response_complete and self.cycle.more_body and not self.transport.is_closing():
+            # Answered before its body was there. The rest may come, as closing with unread data destroys the answer
+            # on its way; but not for ever.
+            self._linger = self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        self._stop_linger()
         self._in_header = True
 
     def _await_header(self) -> None:
         self._in_header = True
         self._header_timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop_linger(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
 
     def _stop_timer(self) -> None:
         if self._header_timer is not None:

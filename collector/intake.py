@@ -1,7 +1,8 @@
 """The bounded way from the receivers to the writer: a byte and request budget, and group commit.
 
 No timer: the writer takes everything that waits, commits it, answers all of it. Under load the groups
-grow by themselves; idle, one request is one commit.
+grow by themselves; idle, one request is one commit. Large requests are decoded in a thread of their own, one at a
+time, so that small ones need not wait for them.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import logging
 import queue
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from collector.batch import Batch, Rejected, log_table, span_table
 from collector.counters import Counters
 from collector.decode import BadRequest, Encoding, Rows, Signal, decode_rows, tables
+from collector.policy import TooManyItems
+from collector.precedence import give_way
+from collector.request_size import LARGE
 from collector.store import Store, StoreBusyError
 
 log = logging.getLogger("agent_slo.intake")
@@ -30,7 +34,7 @@ _BROKEN = "a %s request of %d bytes broke the decoder"
 class Outcome:
     """What became of one request. `stored` only after the commit returned."""
 
-    kind: Literal["stored", "bad", "busy", "failed"]
+    kind: Literal["stored", "bad", "large", "busy", "failed"]
     message: str = ""
     rejected: Rejected | None = None
 
@@ -42,6 +46,9 @@ class _Item:
     body: bytes
     answer: asyncio.Future[Outcome]
     loop: asyncio.AbstractEventLoop
+    rows: Rows | None = None
+    """What is in it, when it was decoded before the writer had it."""
+    written: threading.Event = field(default_factory=threading.Event)
 
 
 class Budget:
@@ -73,7 +80,7 @@ class Budget:
 
 
 class Intake:
-    """Queue and writer thread. `submit` from the event loop, `close` from anywhere."""
+    """Queue, writer thread, and one for large requests. `submit` from the event loop, `close` from anywhere."""
 
     def __init__(self, store: Store, counters: Counters, budget: Budget) -> None:
         self.budget = budget
@@ -81,6 +88,8 @@ class Intake:
         self._store = store
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._large: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._large_thread = threading.Thread(target=self._run_large, name="large", daemon=True)
         counters.gauge("queue_requests", "Requests being read, waiting or written.", lambda: budget.requests)
         counters.gauge("queue_bytes", "Bytes of those requests.", lambda: budget.bytes)
 
@@ -88,19 +97,43 @@ class Intake:
         # The first Arrow array imports pandas, over a second of CPU that no sender should wait for.
         log_table([]), span_table([])
         self._thread.start()
+        self._large_thread.start()
 
     def close(self, timeout: float) -> bool:
         """Write what waits, then stop. False when that took longer than `timeout` seconds."""
-        self._queue.put(None)
+        self._large.put(None)  # handed on to the writer after what waits there
         self._thread.join(timeout)
-        return not self._thread.is_alive()
+        if self._thread.is_alive():
+            return False
+        self._large_thread.join()  # it ended the writer with its last step
+        return True
 
     async def submit(self, signal: Signal, encoding: Encoding, body: bytes) -> Outcome:
         """Wait until the request is committed or refused."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Outcome] = loop.create_future()
-        self._queue.put(_Item(signal, encoding, body, answer, loop))
+        (self._queue if len(body) <= LARGE else self._large).put(_Item(signal, encoding, body, answer, loop))
         return await answer
+
+    def _run_large(self) -> None:
+        give_way()
+        while (item := self._large.get()) is not None:
+            try:
+                read = _decode(item)
+            except MemoryError:
+                log.exception("no memory for a request of %d bytes", len(item.body))
+                read = _NO_MEMORY
+            if isinstance(read, Outcome):
+                self._count_refused(read)
+                item.loop.call_soon_threadsafe(_answer, [item], [read])
+                continue
+            item.rows = read
+            del read
+            self._queue.put(item)
+            # Not the next one before this one is out of the memory.
+            item.written.wait()
+            item.rows = None
+        self._queue.put(None)
 
     def _run(self) -> None:
         open_ = True
@@ -123,22 +156,22 @@ class Intake:
                 outcomes = self._write(group)
             except MemoryError:
                 log.exception("no memory for %d requests", len(group))
-                outcomes = [Outcome("busy", "no memory for this request, send again")] * len(group)
+                outcomes = [_NO_MEMORY] * len(group)
+            for item in group:
+                item.written.set()
             first.loop.call_soon_threadsafe(_answer, group, outcomes)
 
     def _write(self, group: list[_Item]) -> list[Outcome]:
         outcomes: list[Outcome | None] = [None] * len(group)
         read: dict[int, Rows] = {}
         for i, item in enumerate(group):
-            try:
-                read[i] = decode_rows(item.signal, item.encoding, item.body)
-            except BadRequest as e:
-                outcomes[i] = Outcome("bad", str(e))
-            except MemoryError:  # nothing is wrong with the request
-                raise
-            except Exception as e:
-                log.exception(_BROKEN, item.encoding, len(item.body))
-                outcomes[i] = _failed(e)
+            found = item.rows or _decode(item)
+            if isinstance(found, Outcome):
+                outcomes[i] = found
+                self._count_refused(found)
+            else:
+                read[i] = found
+                item.rows = None
         batch = self._tables(group, read, outcomes)
         rejected = {i: rows.rejected for i, rows in read.items()}
         for i, rows in read.items():
@@ -167,6 +200,10 @@ class Intake:
                 outcomes[i] = _failed(e)
                 del read[i]
         return tables(list(read.values()))
+
+    def _count_refused(self, outcome: Outcome) -> None:
+        if outcome.kind == "large":
+            self.counters.add("too_large", reason="items")
 
     def _count(self, signal: Signal, rows: Rows) -> None:
         self.counters.add("received", rows.number + rows.rejected.number, signal=signal)
@@ -199,6 +236,24 @@ class Intake:
         if redactor is not None:
             for kind, number in redactor.counts.items():
                 self.counters.set("redacted", number, type=kind)
+
+
+_NO_MEMORY = Outcome("busy", "no memory for this request, send again")
+
+
+def _decode(item: _Item) -> Rows | Outcome:
+    """What the request holds, or why it cannot be taken. Raises MemoryError: then nothing is wrong with it."""
+    try:
+        return decode_rows(item.signal, item.encoding, item.body)
+    except TooManyItems as e:
+        return Outcome("large", str(e))
+    except BadRequest as e:
+        return Outcome("bad", str(e))
+    except MemoryError:
+        raise
+    except Exception as e:
+        log.exception(_BROKEN, item.encoding, len(item.body))
+        return _failed(e)
 
 
 def _failed(error: Exception) -> Outcome:

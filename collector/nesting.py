@@ -6,6 +6,8 @@ One value nested 500 deep must not cost its request. What is cut lies far below 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +15,7 @@ MOST_LEVELS = 900
 """Deepest nesting of JSON arrays and objects that is left. The parser stops at 1024; 64 kept values need about 270."""
 
 _STEP = 1 << 20
-_QUOTE, _BACKSLASH = ord('"'), ord("\\")
+_QUOTE, _BACKSLASH, _COMMA = ord('"'), ord("\\"), ord(",")
 _OPEN, _CLOSE = (ord("["), ord("{")), (ord("]"), ord("}"))
 
 
@@ -26,14 +28,8 @@ def shallow(body: bytes, levels: int = MOST_LEVELS) -> bytes:
         return body
     text = np.frombuffer(body, np.uint8)
     starts, ends = [], []
-    depth, inside, backslashes = 0, False, 0
-    for at in range(0, len(text), _STEP):
-        piece = text[at : at + _STEP]
-        quotes, backslashes = _quotes(piece, backslashes)
-        within = (
-            np.cumsum(quotes) + inside
-        ) % 2 == 1  # at a closing quote already False, which is no bracket
-        inside = bool(within[-1])
+    depth = 0
+    for at, piece, within in _pieces(text):
         change = np.isin(piece, _OPEN).astype(np.int64) - np.isin(piece, _CLOSE)
         change[within] = 0
         after = np.cumsum(change) + depth
@@ -48,6 +44,30 @@ def shallow(body: bytes, levels: int = MOST_LEVELS) -> bytes:
         out += [body[kept:start], b"null"]
         kept = end + 1
     return b"".join([*out, body[kept:]]) if out else body
+
+
+def structure(body: bytes) -> tuple[int, int]:
+    """How many arrays and objects the text opens, and how many commas part their members; none of those in strings."""
+    opened = commas = 0
+    for _, piece, within in _pieces(np.frombuffer(body, np.uint8)):
+        opened += int(np.count_nonzero(np.isin(piece, _OPEN) & ~within))
+        commas += int(np.count_nonzero((piece == _COMMA) & ~within))
+    return opened, commas
+
+
+def _pieces(
+    text: npt.NDArray[np.uint8],
+) -> Iterator[tuple[int, npt.NDArray[np.uint8], npt.NDArray[np.bool_]]]:
+    """Where each piece of 1 MiB begins, the piece, and which of its bytes lie in a string."""
+    inside, backslashes = False, 0
+    for at in range(0, len(text), _STEP):
+        piece = text[at : at + _STEP]
+        quotes, backslashes = _quotes(piece, backslashes)
+        within = (
+            np.cumsum(quotes) + inside
+        ) % 2 == 1  # at a closing quote already False, which is no bracket
+        inside = bool(within[-1])
+        yield at, piece, within
 
 
 def _quotes(piece: npt.NDArray[np.uint8], before: int) -> tuple[npt.NDArray[np.bool_], int]:

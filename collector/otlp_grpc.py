@@ -134,6 +134,9 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
         if outcome.kind in ("bad", "failed"):
             self._count(label, "INVALID_ARGUMENT")
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, outcome.message)
+        if outcome.kind == "large":
+            self._count(label, "RESOURCE_EXHAUSTED")
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, outcome.message)
         if outcome.kind == "busy":
             self.counters.add("refused", reason="store")
             await self._unavailable(label, outcome.message, context)

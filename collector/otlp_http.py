@@ -140,8 +140,15 @@ class OtlpHttp:
             self.counters.add("requests", transport="http", signal=label, answer=str(r.status))
             error_encoding: Encoding = encoding or "json"
             body = answers.error(r.status, r.message, error_encoding)
+            # Who was too slow with the body is not waited for again.
+            slow = {"connection": "close"} if r.status == 408 else {}
             await _respond(
-                send, r.status, body, CONTENT_TYPE[error_encoding], {**r.headers, **cors}, drain=incoming
+                send,
+                r.status,
+                body,
+                CONTENT_TYPE[error_encoding],
+                {**r.headers, **cors, **slow},
+                drain=None if slow else incoming,
             )
 
     def _cors(self, headers: dict[bytes, bytes]) -> dict[str, str]:
@@ -230,6 +237,8 @@ class OtlpHttp:
             raise Refusal(400, outcome.message)
         if outcome.kind == "failed":
             raise Refusal(400, outcome.message)
+        if outcome.kind == "large":
+            raise Refusal(413, outcome.message)
         if outcome.kind == "busy":
             self.counters.add("refused", reason="store")
             raise busy(outcome.message)
@@ -250,6 +259,7 @@ class OtlpHttp:
             raise self._too_large() from e
 
     def _too_large(self) -> Refusal:
+        self.counters.add("too_large", reason="bytes")
         return Refusal(413, f"more than {self.max_bytes} bytes in one request: send smaller batches")
 
     def _full(self, what: str) -> Refusal:

@@ -51,6 +51,10 @@ class BadRequest(Exception):
     """The request as a whole cannot be read; the message is for its sender."""
 
 
+class TooManyItems(BadRequest):
+    """The request holds more spans, log records or parts of them than one may; smaller ones are welcome."""
+
+
 class BadSpan(Exception):
     """One span cannot be kept; the message is the reason counted in partial_success."""
 

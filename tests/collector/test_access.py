@@ -99,12 +99,36 @@ def test_token_files(tmp_path: Path) -> None:
             read_tokens(file)
 
 
+def test_the_scheme_may_be_of_any_case_everywhere(guarded: Any) -> None:
+    for scheme in ("bearer", "BEARER", "Bearer "):
+        shown = {"authorization": f"{scheme} admin-token-1"}
+        assert (
+            httpx.post(
+                f"http://{guarded.http}/v1/traces", content=body(), headers=PROTOBUF | shown, trust_env=False
+            ).status_code
+            == 200
+        )
+        assert (
+            httpx.post(
+                f"http://{guarded.door}/sql", json={"sql": "SELECT 1"}, headers=shown, trust_env=False
+            ).status_code
+            == 200
+        )
+        with grpc.insecure_channel(str(guarded.grpc)) as channel:
+            answer = TraceServiceStub(channel).Export(
+                trace_request(span()), metadata=list(shown.items()), timeout=10
+            )
+            assert answer.partial_success.rejected_spans == 0
+
+
 def test_odd_headers_are_unknown() -> None:
     access = Access(TOKENS)
     for header in (
         "",
         "Bearer",
-        "bearer in-token-1",
+        "bearerin-token-1",
+        "bearer\tin-token-1",
+        "bearer IN-TOKEN-1",
         "Basic in-token-1",
         "Bearer in-token-1 ",
         "Bearer \u20ac",

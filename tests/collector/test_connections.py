@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from collector import http_protocol
+from collector import http_protocol, otlp_http
 from collector.serve import Collector
 from tests.collector.conftest import StartCollector
 
@@ -102,6 +103,69 @@ def test_who_holds_more_makes_no_room_among_those_who_hold_less(
         time.sleep(0.01)
     assert answered(connect(crowded, peers, 2, GET)) == 503
     assert asks(quiet) == 200
+
+
+def test_who_is_slow_with_a_body_makes_room_for_others(
+    crowded: Collector, peers: contextlib.ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "SLOW_SECONDS", -1.0)
+    slow = [connect(crowded, peers, 2, UNFINISHED) for _ in range(MOST)]
+    while "agent_slo_collector_queue_requests 6\n" not in crowded.counters.prometheus():
+        time.sleep(0.01)
+    assert answered(connect(crowded, peers, 2, GET)) == 503  # not for one of its own
+    assert answered(connect(crowded, peers, 3, GET)) == 200
+    assert answered(slow[0]) == 0
+    slow[-1].sendall(b"\xff" * 99)
+    assert answered(slow[-1]) == 400
+
+
+def test_after_a_408_the_connection_is_closed_though_bytes_still_come(
+    collector: Collector, peers: contextlib.ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(otlp_http, "_STALL_SECONDS", 0.3)
+    s = connect(collector, peers, 2, UNFINISHED)
+    trickle = threading.Event()
+
+    def send() -> None:
+        with contextlib.suppress(OSError):
+            while not trickle.wait(0.02):
+                s.sendall(b"\xff")
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    got = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := s.recv(4096):
+            got += piece
+    trickle.set()
+    sender.join()
+    assert got.startswith(b"HTTP/1.1 408")
+    assert b"connection: close\r\n" in got
+
+
+def test_the_rest_of_an_answered_request_is_not_waited_for_long(
+    collector: Collector, peers: contextlib.ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "LINGER_SECONDS", 0.2)
+    unread = UNFINISHED.replace(b"/v1/traces", b"/elsewhere")
+    s = connect(collector, peers, 2, unread)
+    assert answered(s) == 404
+    assert s.recv(1) == b""
+    # Whose body comes to its end in time goes on with the same connection.
+    monkeypatch.setattr(http_protocol, "LINGER_SECONDS", 0.5)
+    s = connect(collector, peers, 2, unread)
+    assert answered(s) == 404
+    s.sendall(b"x" * 99)
+    time.sleep(1.0)
+    assert asks(s) == 200
+
+
+def test_the_rest_of_an_answered_request_is_quiet(crowded: Collector, peers: contextlib.ExitStack) -> None:
+    answered_ones = [
+        connect(crowded, peers, 2, UNFINISHED.replace(b"/v1/traces", b"/elsewhere")) for _ in range(MOST)
+    ]
+    assert [answered(s) for s in answered_ones] == [404] * MOST
+    assert answered(connect(crowded, peers, 3, GET)) == 200
 
 
 @pytest.mark.parametrize(("files", "most"), [(1024, 256), (40, 16), (1_000_000, 4_096), (-1, 4_096)])
