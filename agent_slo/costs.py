@@ -29,6 +29,8 @@ def week(reader: Reader) -> dict[str, Any] | None:
 def waste_line(found: dict[str, Any]) -> str:
     """What unreliability cost in the last seven days, with its parts, the largest first."""
     cost, waste = found["cost_usd"], found["waste_usd"]
+    if cost is None:
+        return "What unreliability cost is unknown: no model call of the last 7 days has a price (agent-slo prices)"
     of = f" ({percent(waste / cost)} of {usd(cost)})" if cost > 0 else ""
     parts = sorted(((found[key], name) for key, name in PARTS.items() if found[key] > 0), reverse=True)
     told = f": {', '.join(f'{name} {usd(value)}' for value, name in parts)}" if parts else ""

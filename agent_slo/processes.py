@@ -24,11 +24,12 @@ class Child:
         self, name: str, command: Sequence[str], environment: Mapping[str, str], *, forward: bool = False
     ) -> None:
         self.name = name
+        self.command, self.environment = list(command), dict(environment)
         self._last: collections.deque[str] = collections.deque(maxlen=REASON_LINES)
         self._forward = forward
         self.process = subprocess.Popen(
-            list(command),
-            env=dict(environment),
+            self.command,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -56,15 +57,24 @@ class Child:
         """Whether it is still alive."""
         return self.process.poll() is None
 
+    @property
+    def killed_by(self) -> str | None:
+        """The signal that ended it (`SIGKILL`: often the system, short of memory); None if there was none."""
+        status = self.process.poll()
+        return signal.Signals(-status).name if status is not None and status < 0 else None
+
     def reason(self) -> str:
-        """Why it ended: the last lines it wrote, else its exit status."""
+        """Why it ended: the signal, else the last lines it wrote, else its exit status."""
         self._reader.join(1.0)
+        if self.killed_by is not None:
+            return f"by signal {self.killed_by}"
         if self._last:
             return "\n".join(line.removeprefix("agent-slo: ") for line in self._last)
-        status = self.process.returncode
-        if status is not None and status < 0:
-            return f"ended by signal {signal.Signals(-status).name}"
-        return f"ended with exit status {status}"
+        return f"with exit status {self.process.returncode}"
+
+    def again(self) -> Child:
+        """A new process by the same command."""
+        return Child(self.name, self.command, self.environment, forward=self._forward)
 
     def stop(self) -> None:
         """Ask it to end, wait, and end it by force after `STOP_SECONDS`."""

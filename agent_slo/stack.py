@@ -20,6 +20,7 @@ import httpx
 from agent_slo.commands.dashboard import ADDRESS, dashboard_environment, streamlit_command
 from agent_slo.errors import CommandError
 from agent_slo.options import Place
+from agent_slo.output import say
 from agent_slo.ports import free_port, require_free_port
 from agent_slo.processes import Child
 
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 START_SECONDS = 90.0
 POLL_SECONDS = 0.1
+RESTARTS, RESTART_SECONDS = 5, 600.0
+"""How often in how many seconds a killed child is started again, before its death ends everything."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,10 @@ class Stack:
         if dashboard is not None:
             url = f"http://{ADDRESS}:{port}"
             self._wait(dashboard, lambda: _answers(f"{url}/_stcore/health"))
+        # started again, it must be found where senders found it before, also where it chose its ports itself
+        for option, address in (("--http", door["http"]), ("--grpc", door["grpc"])):
+            if address:
+                collector.command += [option, address]
         return Addresses(door["http"] or "", door["grpc"], url)
 
     def _child(
@@ -100,8 +107,15 @@ class Stack:
                 raise CommandError(f"the {child.name} ended: {child.reason()}")
 
     def watch(self) -> None:
-        """Return when asked to stop. Raises `CommandError` when a child ends by itself."""
+        """Return when asked to stop; start again what was killed. Raises `CommandError` when a child ends by itself."""
+        began: list[float] = []
         while not self._stop.wait(0.3):
+            for place, child in enumerate(self._children):
+                began = [moment for moment in began if time.monotonic() - moment < RESTART_SECONDS]
+                if child.killed_by is not None and len(began) < RESTARTS:
+                    began.append(time.monotonic())
+                    say(f"the {child.name} ended {child.reason()}; starting it again")
+                    self._children[place] = child.again()
             self.check()
 
     def request_stop(self, number: int = 0, frame: FrameType | None = None) -> None:

@@ -365,7 +365,8 @@ def _waste(reader: Answers, scope: Scope) -> None:
         charts.draw(chart, "waste_weeks")
     rows = reader.rows("cost_waste", **scope)
     if not rows:
-        st.caption("Nothing was wasted in this time.")
+        unpriced = bool(weeks) and all(missing(week["waste_usd"]) for week in weeks)
+        st.caption("Unknown: no model call has a price." if unpriced else "Nothing was wasted in this time.")
         return
     for dimension, heading in (("kind", "What"), ("agent", "Agent")):
         of = [row for row in rows if row["dimension"] == dimension]

@@ -194,9 +194,15 @@ def _alerts(reader: Answers, scope: Scope) -> None:
 def _waste(reader: Answers) -> None:
     """Money lost to unreliability, in one line."""
     row = reader.row("overview_waste")
-    if row is None or missing(row["waste_usd"]):
+    if row is None:
         return
     st.subheader("Money lost to unreliability", anchor=False)
+    if missing(row["waste_usd"]):
+        st.caption(
+            "Unknown: no model call of the last seven days has a price. "
+            "Add the models under `prices:` in agent-slo.yaml."
+        )
+        return
     parts = [
         f"{usd(row[column])} {name}"
         for column, name in (

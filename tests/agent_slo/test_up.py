@@ -58,14 +58,32 @@ def test_up_is_healthy_says_where_and_stops_all(started: Started, tmp_path: Path
     assert not (data / "door.json").exists()
 
 
-def test_a_dead_collector_takes_the_rest_down_with_its_reason(started: Started, tmp_path: Path) -> None:
+def test_a_killed_collector_is_started_again_where_it_was(started: Started, tmp_path: Path) -> None:
+    """And the pages stay; one that ends by itself takes the rest down, with its reason."""
     data = tmp_path / "data"
     process = started("up", "--data", data, *ANYWHERE)
-    lines_until(process, "Ctrl-C")
+    said = lines_until(process, "Ctrl-C")
+    endpoint = re.search(r"OTEL_EXPORTER_OTLP_ENDPOINT=(http://127\.0\.0\.1:\d+)", said)
+    pages = re.search(r"Dashboard +(http://127\.0\.0\.1:\d+)", said)
+    assert endpoint is not None
+    assert pages is not None
+    killed = json.loads((data / "door.json").read_text())["pid"]
+    os.kill(killed, signal.SIGKILL)
+
+    def answers_again() -> bool:
+        try:
+            return httpx.get(f"{endpoint[1]}/healthz", trust_env=False).is_success
+        except httpx.TransportError:
+            return False
+
+    until(lambda: not psutil.pid_exists(killed) or psutil.Process(killed).status() == psutil.STATUS_ZOMBIE)
+    until(answers_again)
+    assert httpx.get(f"{pages[1]}/_stcore/health", trust_env=False).is_success
     children = psutil.Process(process.pid).children(recursive=True)
-    os.kill(json.loads((data / "door.json").read_text())["pid"], signal.SIGKILL)
+    os.kill(json.loads((data / "door.json").read_text())["pid"], signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
+    assert "the collector ended by signal SIGKILL; starting it again" in err
     assert "agent-slo: the collector ended:" in err
     assert gone(children)
 

@@ -13,7 +13,8 @@ totals AS (
     weeks_ago,
     count(*) AS tasks,
     count(*) FILTER (WHERE model_calls > 0 AND NOT cost_complete) AS unpriced_tasks,
-    coalesce(sum(cost_usd::DECIMAL(38, 12)), 0) AS cost
+    -- where not one model call has a price, nothing is known: that is not 0
+    CASE WHEN count(cost_usd) > 0 OR sum(model_calls) = 0 THEN coalesce(sum(cost_usd::DECIMAL(38, 12)), 0) END AS cost
   FROM decided
   GROUP BY weeks_ago
 ),
@@ -43,13 +44,13 @@ SELECT
   coalesce(w.tasks, 0) AS wasteful_tasks,
   t.unpriced_tasks,
   t.cost::DOUBLE AS cost_usd,
-  coalesce(w.waste, 0)::DOUBLE AS waste_usd,
+  CASE WHEN t.cost IS NOT NULL THEN coalesce(w.waste, 0) END::DOUBLE AS waste_usd,
   (t.cost - coalesce(w.waste, 0))::DOUBLE AS useful_usd,
-  coalesce(w.duplicates, 0)::DOUBLE AS duplicates_usd,
-  coalesce(w.retries, 0)::DOUBLE AS retries_usd,
-  coalesce(w.loops, 0)::DOUBLE AS loops_usd,
-  coalesce(w.failed, 0)::DOUBLE AS failed_tasks_usd,
-  coalesce(w.abandoned, 0)::DOUBLE AS abandoned_tasks_usd
+  CASE WHEN t.cost IS NOT NULL THEN coalesce(w.duplicates, 0) END::DOUBLE AS duplicates_usd,
+  CASE WHEN t.cost IS NOT NULL THEN coalesce(w.retries, 0) END::DOUBLE AS retries_usd,
+  CASE WHEN t.cost IS NOT NULL THEN coalesce(w.loops, 0) END::DOUBLE AS loops_usd,
+  CASE WHEN t.cost IS NOT NULL THEN coalesce(w.failed, 0) END::DOUBLE AS failed_tasks_usd,
+  CASE WHEN t.cost IS NOT NULL THEN coalesce(w.abandoned, 0) END::DOUBLE AS abandoned_tasks_usd
 FROM totals t
 CROSS JOIN core.pipeline p
 LEFT JOIN parts w USING (weeks_ago)
