@@ -18,7 +18,7 @@ from collector.batch import LogRow, Rejected, SpanRow
 from collector.decode_protobuf import service_name
 from collector.nesting import shallow
 from collector.policy import MAX_DEPTH, TOO_DEEP, BadRequest, BadSpan
-from collector.request_size import check_json, check_records, paced
+from collector.request_size import check_json, check_list, check_records, paced
 from collector.values import Value, double, from_bytes, json_text
 
 _HEX = re.compile(r"[0-9a-fA-F]*")
@@ -268,6 +268,7 @@ def _span_objects(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
         return []
     if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
         raise BadSpan(f"{key} is not an array of objects")
+    check_list(len(value))
     return value
 
 
@@ -317,6 +318,7 @@ def _attributes(pairs: Any, flags: list[str], depth: int = 0) -> dict[str, Value
         return {}
     if not isinstance(pairs, list):
         raise BadSpan(f"attributes are a JSON {_type(pairs)}, not an array")
+    check_list(len(pairs))
     out: dict[str, Value] = {}
     for pair in pairs:
         if not isinstance(pair, dict):
@@ -369,6 +371,7 @@ def _nested(kind: str, inner: Any, flags: list[str], depth: int) -> Value:
         return []
     if not isinstance(values, list):
         raise BadSpan(f"arrayValue.values is a JSON {_type(values)}, not an array")
+    check_list(len(values))
     return [_value(v, flags, depth + 1) for v in values]
 
 

@@ -24,6 +24,8 @@ MOST_RECORDS = 200_000
 """Spans or log records of one request; also its resources, and its scopes."""
 MOST_PARTS = 4_000_000
 """Attributes, values, events, links and what else one request nests: a part every 16 bytes of 64 MiB."""
+MOST_IN_ONE = 200_000
+"""The same within one span, log record, resource or scope, and of one list in JSON."""
 LARGE = 4 << 20
 """Bytes from which a request is decoded apart from the others, with pauses."""
 
@@ -70,6 +72,14 @@ def _check_parts(number: int) -> None:
         )
 
 
+def check_list(number: int) -> None:
+    """Raises TooManyItems for more than MOST_IN_ONE attributes, events, links or values together."""
+    if number > MOST_IN_ONE:
+        raise TooManyItems(
+            f"more than {MOST_IN_ONE} attributes, events, links and values in one span, log record or resource"
+        )
+
+
 # ---------------------------------------------------------------- JSON
 
 
@@ -95,7 +105,7 @@ def check_protobuf(body: bytes, signal: Literal["traces", "logs"]) -> None:
     Walks the wire format in the parser's own order, so what is not readable ends both at the same place, and it is
     left to the parser to say so.
     """
-    if len(body) <= _LEAST_BYTES * min(MOST_RECORDS, MOST_PARTS):
+    if len(body) <= _LEAST_BYTES * min(MOST_RECORDS, MOST_PARTS, MOST_IN_ONE):
         return
     try:
         _walk(body, signal, _may_be_parts(body, signal) > MOST_PARTS)
@@ -113,14 +123,16 @@ def _may_be_parts(body: bytes, signal: str) -> int:
 
 
 def _walk(body: bytes, signal: str, inside: bool) -> None:
-    """Count; `inside` tells whether resources, scopes and records are walked too, or only counted.
+    """Count; `inside` tells whether resources, scopes and records are walked too, or only counted. Those so long that
+    one alone could hold too much always are.
 
     Levels: 1 resources, 2 scopes, 3 spans or log records, beyond these only parts.
     """
     fields, envelope = _schema(signal)
     records = [0, 0, 0, 0]
     names = ("", "resources", "scopes", _WORDS[signal])
-    parts = steps = at = 0
+    parts = before = steps = at = 0
+    longest = _LEAST_BYTES * MOST_IN_ONE
     end = len(body)
     level = 0  # of the message being walked; that of anything inside a record or a resource is more than 3
     above: list[tuple[_Fields, int, int]] = []
@@ -154,17 +166,22 @@ def _walk(body: bytes, signal: str, inside: bool) -> None:
                 records[deeper] += 1
                 if records[deeper] > MOST_RECORDS:
                     check_records(records[deeper], names[deeper])
-                if deeper == 3 and not inside:
+                before = parts
+                if deeper == 3 and not inside and size <= longest:
                     at += size
                     continue
             else:
-                if not inside:
-                    at += size
-                    continue
+                if level < 3:
+                    before = parts
+                    if not inside and size <= longest:
+                        at += size
+                        continue
                 deeper = 4
                 parts += 1
                 if parts > MOST_PARTS:
                     _check_parts(parts)
+                if parts - before > MOST_IN_ONE:
+                    check_list(parts - before)
             if size and inner:
                 above.append((fields, end, level))
                 fields, end, level = inner, at + size, deeper

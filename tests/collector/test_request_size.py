@@ -111,6 +111,44 @@ def test_what_is_within_the_bounds_or_not_readable_is_left_to_the_parser(
         pytest.fail(str(e))
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        one_span(b"\x5a\x00" * 31),
+        one_span(field(11, b"\x1a\x00" * 15) * 2),  # an event and its attributes, twice
+        field(1, field(1, b"\x0a\x00" * 31)),  # the resource and its attributes
+    ],
+)
+def test_too_many_in_one_span_or_resource(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(request_size, "MOST_IN_ONE", 30)
+    with pytest.raises(TooManyItems, match=r"more than 30 .* in one span, log record or resource"):
+        check_protobuf(content, "traces")
+    monkeypatch.setattr(request_size, "MOST_IN_ONE", 33)
+    check_protobuf(content, "traces")
+    monkeypatch.setattr(request_size, "MOST_IN_ONE", 31)
+    monkeypatch.setattr(request_size, "MOST_RECORDS", 31)
+    two = field(1, field(2, field(2, b"\x5a\x00" * 20) * 2))
+    check_protobuf(two, "traces")  # each has its own
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"events": [{}] * 31},
+        {"links": [{}] * 31},
+        {"attributes": [{}] * 31},
+        {"attributes": [{"key": "a", "value": {"arrayValue": {"values": [{}] * 31}}}]},
+        {"attributes": [{"key": "a", "value": {"kvlistValue": {"values": [{}] * 31}}}]},
+    ],
+)
+def test_too_long_lists_in_json(monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]) -> None:
+    monkeypatch.setattr(request_size, "MOST_IN_ONE", 30)
+    with pytest.raises(TooManyItems, match=r"more than 30 .* in one span"):
+        decode_rows("traces", "json", orjson.dumps(request(json_span(**fields))))
+    monkeypatch.setattr(request_size, "MOST_IN_ONE", 31)
+    assert decode_rows("traces", "json", orjson.dumps(request(json_span(**fields)))).number == 1
+
+
 def test_the_walk_counts_as_the_parser_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound at exactly what is in a request passes, one less does not."""
     made = trace_request(*(span(attributes={"a": [1, {"b": "c"}], "d": None}) for _ in range(5)))
