@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -15,6 +16,8 @@ SLOW_SECONDS = 2.0
 LINGER_SECONDS = 5.0
 _MOST_CONNECTIONS = 4_096
 _MOST_FILES = 65_536
+# Who came, or was answered, before whom; the loop's clock is the same for all that it does in one round.
+_TURNS = itertools.count(1)
 
 _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -63,13 +66,13 @@ class LimitedProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         self._in_header = True
         self._messages = 0  # requests whose header is complete
-        self._quiet_since = 0.0
+        self._quiet_since = 0
         self._body_since = 0.0
         self._linger: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._quiet_since = self.loop.time()
+        self._quiet_since = next(_TURNS)
         self._await_header()
         if len(self.connections) > (most := most_connections()):
             self._make_room(most)
@@ -148,7 +151,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        self._quiet_since = self.loop.time()
+        self._quiet_since = next(_TURNS)
         super().on_response_complete()
         if self.cycle.response_complete and self.cycle.more_body and not self.transport.is_closing():
             # Answered before its body was there. The rest may come, as closing with unread data destroys the answer

@@ -58,6 +58,9 @@ class Budget:
         self.max_bytes, self.max_requests = max_bytes, max_requests
         self.bytes = 0
         self.requests = 0
+        self.reading = 0
+        """Requests of which only the beginning is here. They take bytes as these come, but no place: who never ends one
+        must not keep those out who do."""
 
     def enter(self) -> bool:
         if self.requests >= self.max_requests:
@@ -90,7 +93,11 @@ class Intake:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._large: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._large_thread = threading.Thread(target=self._run_large, name="large", daemon=True)
-        counters.gauge("queue_requests", "Requests being read, waiting or written.", lambda: budget.requests)
+        counters.gauge(
+            "queue_requests",
+            "Requests being read, waiting or written.",
+            lambda: budget.requests + budget.reading,
+        )
         counters.gauge("queue_bytes", "Bytes of those requests.", lambda: budget.bytes)
 
     def start(self) -> None:

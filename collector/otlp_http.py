@@ -197,9 +197,10 @@ class OtlpHttp:
         if self.closing:
             raise busy("the collector is stopping")
         budget = self.intake.budget
-        if not budget.enter():
+        if budget.requests >= budget.max_requests:
             raise self._full("requests")
-        held = 0
+        held, entered = 0, False
+        budget.reading += 1
         try:
             # What was declared only refuses early: it is charged as it arrives, or a few senders that send
             # nothing would keep all others out.
@@ -218,6 +219,10 @@ class OtlpHttp:
                             held = len(body)
             except TimeoutError as e:
                 raise Refusal(408, f"the body was not complete after {_BODY_SECONDS:.0f} s") from e
+            if not budget.enter():
+                raise self._full("requests")
+            budget.reading -= 1
+            entered = True
             data = bytes(body)
             del body
             if compression not in ("", "identity"):
@@ -232,7 +237,10 @@ class OtlpHttp:
             outcome = await self.intake.submit(signal, encoding, data)
         finally:
             budget.give(held)
-            budget.leave()
+            if entered:
+                budget.leave()
+            else:
+                budget.reading -= 1
         if outcome.kind == "bad":
             raise Refusal(400, outcome.message)
         if outcome.kind == "failed":

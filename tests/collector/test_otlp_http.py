@@ -331,6 +331,26 @@ def test_an_unfinished_body_gets_408(
         assert s.recv(100).startswith(b"HTTP/1.1 408")
 
 
+def test_bodies_that_never_end_take_no_place_in_the_queue(start_collector: StartCollector) -> None:
+    collector = start_collector(queue_requests=2)
+    assert collector.http is not None
+    with contextlib.ExitStack() as stack:
+        for _ in range(5):
+            address = (collector.http.host, collector.http.port)
+            s = stack.enter_context(socket.create_connection(address, timeout=30))
+            s.sendall(
+                b"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-protobuf\r\n"
+                b"Content-Length: 1000\r\n\r\nx"
+            )
+        while "agent_slo_collector_queue_requests 5\n" not in collector.counters.prometheus():
+            time.sleep(0.01)
+        with httpx.Client(base_url=f"http://{collector.http}", trust_env=False, timeout=30) as client:
+            assert post(client, body(2)).status_code == 200
+    while "agent_slo_collector_queue_requests 0\n" not in collector.counters.prometheus():
+        time.sleep(0.01)
+    assert count(collector) == 2
+
+
 def test_senders_that_only_promise_a_body_keep_nobody_out(
     client: httpx.Client, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
