@@ -65,7 +65,7 @@ def is_card(text: str) -> bool:
 
 def is_iban(text: str) -> bool:
     """Whether country, length and check digits of an IBAN hold (ISO 13616, mod 97)."""
-    plain = text.replace(" ", "")
+    plain = re.sub(r"\s", "", text).upper()
     if len(plain) != _IBAN_LENGTHS.get(plain[:2]):
         return False
     moved = plain[4:] + plain[:4]
@@ -101,12 +101,50 @@ def _is_basic(text: str) -> bool:
 
 
 def _is_dense(text: str) -> bool:
-    """Whether a token is more than words joined by dashes."""
+    """Whether a token is more than words joined by dashes: no word is as long as an issuer's random part."""
     body = text[3:]
+    if re.search(r"[A-Za-z0-9]{32}", body):
+        return True
     return len(re.findall(r"[0-9]", body)) >= 2 and (
         re.search(r"[A-Za-z0-9]{12}", body) is not None
         or (re.search("[A-Z]", body) is not None and re.search("[a-z]", body) is not None)
     )
+
+
+# `PasswordHash`, `APIKey`, `getToken`: words written together.
+_CAMEL_WORDS = re.compile(r"(?:[a-z]+)?(?:[A-Z]{2,5}(?=[A-Z][a-z]|$)|[A-Z][a-z]{2,})*")
+
+
+def _is_jumbled(text: str) -> bool:
+    """Whether letters in both cases are no words written together: `hTxQbWzRkLpY`."""
+    letters = text[:200]
+    return (
+        len(letters) >= 8
+        and re.fullmatch(r"[A-Za-z]+", letters) is not None
+        and not letters.islower()
+        and not letters.isupper()
+        and _CAMEL_WORDS.fullmatch(letters) is None
+    )
+
+
+def is_token(text: str, digests: bool = False) -> bool:
+    """Whether a text can only be a credential or an id: 16 characters and more, letters and digits mixed, no UUID.
+
+    `digests`: whether 32, 40 or 64 hex digits are one too; mostly they are the sum of something.
+    """
+    if not 16 <= len(text) <= 4096 or not _TOKEN.fullmatch(text) or _UUID.fullmatch(text):
+        return False
+    if not digests and _DIGEST.fullmatch(text):
+        return False
+    return any(
+        re.search(r"\d", run) is not None and re.search("[A-Za-z]", run) is not None
+        for run in re.findall(r"[A-Za-z0-9]{12,}", text)
+    ) or any(_is_jumbled(run) for run in re.findall(r"[A-Za-z]{16,}", text))
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]+")
+_DIGEST = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}")
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 # Letters of alphabets that are written with spaces between the words: elsewhere an address begins within a word.
@@ -116,6 +154,9 @@ _WIDE_LOCAL = _LOCAL + "".join(c for c in map(chr, range(0xC0, 0x500)) if re.mat
 _DOMAIN = re.compile(
     rf"(?:[A-Za-z0-9{_WIDE_LETTERS}-]{{1,63}}\.){{1,8}}[A-Za-z{_WIDE_LETTERS}]{{2,24}}(?![A-Za-z0-9_{_WIDE_LETTERS}])"
 )
+
+# `git@host:owner/repository` is where a repository lies.
+_REMOTE = re.compile(rf"(?:^|[^A-Za-z0-9._%+'{_WIDE_LETTERS}-])git$")
 
 
 def replace_addresses(text: str, replace: Callable[[str, str], str]) -> str:
@@ -132,7 +173,9 @@ def replace_addresses(text: str, replace: Callable[[str, str], str]) -> str:
     add, domain_at, taken = parts.append, _DOMAIN.match, 0
     for after in following:
         domain = domain_at(after)
-        if domain is not None:
+        if domain is not None and not (
+            after.startswith((":", "/"), domain.end()) and _REMOTE.search(piece[-4:])
+        ):
             # An address begins where its word does; one that begins inside the address before it is none.
             left = piece.rstrip(_LOCAL)
             if left and "\u00c0" <= left[-1] <= "\u04ff":
@@ -245,6 +288,8 @@ class Detector:
 _BESIDE = 48
 # Where a word may begin in a JSON text as it stands: also after an escape, whose letter is none of the word.
 _CARD_START = r"(?:^|[^0-9A-Za-z_.-]|\\[nrtbf]|\\u[0-9A-Fa-f]{4})"
+# A space that does not break, as it stands and as JSON texts within a document escape it.
+_WIDE_SPACE = "\u00a0|\u202f|" r"\\+u(?:00[aA]0|202[fF])"
 _START = r"(?:^|[^0-9A-Za-z]|\\[nrtbf]|\\u[0-9A-Fa-f]{4})"
 
 
@@ -276,8 +321,12 @@ DETECTORS: tuple[Detector, ...] = (
     ),
     Detector(
         "URL_PASSWORD",
-        r"://[^\s/:@\"]*:[^\s/@\"]+@",
-        re.compile(r"(?<=://)[^\s/:@\"]{0,100}:[^\s/@\"]{1,200}(?=@)"),
+        r"://[^\s/:\"]*:[^\s/@\"]+@",
+        # as far as the last @ before the host; user and password may hold one
+        re.compile(
+            r"(?<=://)[^\s/:@\"]{0,100}(?:@[^\s/:@\"?#,;<>()]{1,100})?:[^\s/@\"]{1,200}"
+            r"(?:@[^\s/@\"?#,;<>()]{1,200}){0,8}(?=@)"
+        ),
     ),
     _issued("AWS_KEY"),
     _issued("GITHUB_TOKEN"),
@@ -288,28 +337,47 @@ DETECTORS: tuple[Detector, ...] = (
     _issued("API_KEY", _is_dense),
     Detector(
         "SAS",
-        r"[?&;]sig=[A-Za-z0-9%+/_-]{16}",
-        re.compile(r"(?<=[?&;]sig=)[A-Za-z0-9%+/=_-]{16,}"),
+        r"[?&;](?:sig|X-Amz-Signature)=[A-Za-z0-9%+/_-]{16}",
+        re.compile(r"(?:(?<=[?&;]sig=)|(?<=[?&;]X-Amz-Signature=))[A-Za-z0-9%+/=_-]{16,}"),
     ),
     Detector(
         "EMAIL",
         r"[^\s\"<>(),;:@\[\]]@[^\s\"<>(),;:@.\[\]]+\.",
         # possessive, from the start of a word: every word is looked at once
         re.compile(
-            rf"(?<![A-Za-z0-9._%+'{_WIDE_LETTERS}-])[A-Za-z0-9._%+'{_WIDE_LETTERS}-]++@{_DOMAIN.pattern}"
+            rf"(?<![A-Za-z0-9._%+'{_WIDE_LETTERS}-])(?!git@{_DOMAIN.pattern}[:/])"
+            rf"[A-Za-z0-9._%+'{_WIDE_LETTERS}-]++@{_DOMAIN.pattern}"
         ),
         replaced=replace_addresses,
     ),
     Detector(
+        "EMAIL",
+        r"[A-Za-z0-9._+-]%40[A-Za-z0-9-]+[.][A-Za-z]",
+        re.compile(
+            r"(?<![A-Za-z0-9._+-])[A-Za-z0-9._+-]{1,64}+%40(?:[A-Za-z0-9-]{1,63}[.]){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9_])"
+        ),
+    ),
+    Detector(
         "IBAN",
-        _START + r"[A-Z]{2}[0-9]{2} ?[A-Z0-9]{4}",
-        re.compile(r"\b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,3})?\b"),
+        _START + rf"(?:[A-Z]{{2}}[0-9]{{2}}(?: |{_WIDE_SPACE})?[A-Z0-9]{{4}}"
+        rf"|[a-z]{{2}}[0-9]{{2}}(?: |{_WIDE_SPACE})?[a-z0-9]{{4}}(?: |{_WIDE_SPACE})?[0-9]{{4}})",
+        # in lower case each group has a digit: a word after the number is none of it
+        re.compile(
+            r"\b(?:[A-Z]{2}\d{2}(?:[ \u00a0\u202f]?[A-Z0-9]{4}){2,7}(?:[ \u00a0\u202f]?[A-Z0-9]{1,3})?"
+            r"|[a-z]{2}\d{2}[ \u00a0\u202f]?[a-z0-9]{4}(?:[ \u00a0\u202f]?(?=[a-z]{0,3}\d)[a-z0-9]{4}){1,6}"
+            r"(?:[ \u00a0\u202f]?(?=[a-z]{0,2}\d)[a-z0-9]{1,3})?)\b"
+        ),
         is_iban,
     ),
     Detector(
         "CARD",
-        _CARD_START + r"[2-6](?:[ -]?[0-9]){12}",
-        re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])"),
+        _CARD_START + r"(?:[2-6](?:[ -]?[0-9]){12}"
+        rf"|[2-6][0-9]{{3}}(?:(?:[.]|{_WIDE_SPACE})[0-9]{{4,6}}){{2}})",
+        # with dots only in groups of a card: otherwise fractions are such numbers
+        re.compile(
+            r"(?<![\w.-])(?:[2-6](?:[ -]?\d){12,18}"
+            r"|[2-6]\d{3}([.\u00a0\u202f])(?:\d{4}\1\d{4}\1\d{1,7}|\d{6}\1\d{4,5})(?!\.\d))(?![\w-])"
+        ),
         is_card,
     ),
     Detector(
@@ -326,7 +394,8 @@ DETECTORS: tuple[Detector, ...] = (
         re.compile(
             r"(?<![\w.])(?:\+[1-9]\d{0,2}[ ./-]?(?:\(\d{1,4}\)[ ./-]?)?\d(?:[ ./-]?\d){5,12}"
             r"|(?:1[ .-]?)?\([2-9]\d{2}\)[ ]?[2-9]\d{2}[ .-]?\d{4}|1([ .-])[2-9]\d{2}\1[2-9]\d{2}\1\d{4}"
-            r"|0[1-9]\d{1,3}[ /]\d{5,9})(?![\w-]|\.\d)"
+            # a digit or two after it that end the phrase: a number in groups of another kind
+            r"|0[1-9]\d{1,3}[ /]\d{5,9}(?! \d{1,2}(?:$|[^\w ])))(?![\w-]|\.\d)"
         ),
         is_phone,
     ),
@@ -385,20 +454,79 @@ _ESCAPED_PASSWORDS = "|".join(
     if not word.isascii()
 )
 _KEYS = (
-    r"(?:secret[_-]?)?(?:api|access|private|secret|account|encryption|signing|master|service|license)[_-]?key"
+    r"(?:secret[_-]?)?(?:api[_.-]?"
+    r"|(?:access|private|secret|account|encryption|signing|master|service|license)[_-]?)key"
+)
+_CODES = (
+    r"(?:mfa|totp|2fa|two[_-]?factor|one[_-]?time|verification|security|recovery|backup|auth(?:orization)?)"
+    r"[_-]?codes?"
 )
 # A key whose value is secret by its name. Not among them: `..._tokens` (they are counted), an idempotency key and
 # a session id (they say which work belongs together).
 _SECRET_KEY = re.compile(
-    rf"(?i)(?:(?:^|[_\-. ])(?:pass(?:code)?|pwd|secrets?|{_KEYS}|client[_-]?secret"
+    rf"(?i)(?:(?:^|[_\-. ])(?:pass(?:code|[_-]word)?|pwd?|bearer|secrets?|{_KEYS}|client[_-]?secret"
     r"|auth(?:orization)?|credentials?|cookies?|set[_-]cookie"
-    r"|cvv2?|cvc2?|ssn|social[_-]?security(?:[_-]?(?:no|number))?|pin(?:[_-]?code)?|otp|iban|card[_-]?number"
+    rf"|cvv2?|cvc2?|ssn|social[_-]?security(?:[_-]?(?:no|number))?|pin(?:[_-]?code)?|otp|{_CODES}|iban|card[_-]?number"
     r"|account[_-]?number|routing[_-]?number"
     r"|connection[_-]?string|dsn|(?:(?:access|auth|refresh|id|session|bearer|security|csrf|api)[_-]?)?token)"
-    rf"|(?:{_PASSWORDS}))$"
+    rf"|(?:{_PASSWORDS})s?)$"
 )
+# `has_password` tells of one, `stop_token` is a word of a model.
+_ABOUT_KEY = re.compile(
+    r"(?i)(?:^|[_\-. ])(?:(?:has|is|have|needs?|requires?|allow|enable|use|show|num|max|min|count|total)"
+    r"[_-](?:[a-z0-9]{1,20}[_-]){0,3}[a-z]{1,20}"
+    r"|(?:stop|eos|bos|pad|unk|sep|cls|mask|start|end|special|first|last|prefix|suffix)[_-]token)$"
+)
+_PLURAL_KEY = re.compile(rf"(?i)(?:cookies|(?:{_PASSWORDS})s)$")
+# A key of any other name may be an issuer's (`openai_key`) when what it holds can be nothing else; not these.
+_NO_CREDENTIAL = frozenset(
+    {
+        *(
+            "idempotency",
+            "cache",
+            "sort",
+            "primary",
+            "partition",
+            "foreign",
+            "public",
+            "dedup",
+            "deduplication",
+        ),
+        *(
+            "routing",
+            "group",
+            "row",
+            "object",
+            "lookup",
+            "hash",
+            "range",
+            "index",
+            "unique",
+            "order",
+            "message",
+        ),
+        *(
+            "event",
+            "session",
+            "task",
+            "job",
+            "request",
+            "trace",
+            "map",
+            "dict",
+            "json",
+            "surrogate",
+            "natural",
+        ),
+        *("composite", "shard", "storage", "s3", "blob", "file", "lock", "state", "memory", "thread", "run"),
+        *("prompt", "content", "document", "record", "entity", "item", "join", "merge", "bucket", "shared"),
+        *("correlation", "business", "project", "issue", "ticket", "store", "checkpoint", "config", "parent"),
+        *("translation", "i18n", "locale", "hot", "short", "arrow", "super", "turn", "step", "node", "tool"),
+    }
+)
+_ANY_KEY = re.compile(r"(?i)(?:^|[_\-. ])([a-z0-9]{1,40})[_.-]key$")
 # Of these a short word is no secret: `"token": "the"` is how models tell what they were about to say.
-_WEAK_KEY = re.compile(r"(?i)(?:token|auth|pass|dsn|credentials?|secrets?)$")
+_WEAK_KEY = re.compile(r"(?i)(?:token|auth|pass|(?:^|[_\-. ])pw|bearer|dsn|credentials?|secrets?)$")
 _PHONE_KEY = re.compile(
     r"(?i)(?:^|[_\-. ])(?:(?:tele|mobile[_-]?|cell[_-]?)?phone|mobile|msisdn|whatsapp|fax|tel)(?:[_-]?(?:no|number))?$"
 )
@@ -419,15 +547,18 @@ _COMMAND_CANDIDATE = _either_case(
     rf"--(?:[A-Za-z0-9]+[_-])*(?:{_FLAGS}|{_ASCII_PASSWORDS})[\s\\\"'=]|(?:^|[\s\"'])(?:-u|--user|-a)[\s\\\"'=]"
     r"|(?:^|[\s\"'])-p[^\s-]"
 )
+# What stands between a name and its value; `,` and `value` where both are named: `{"name": "X", "value": ...}`.
+_AFTER_NAME = r"\\*[\"']?\s*(?:[:=：]|\\+uff1a|is |%3[adAD]|,\s*\\*[\"']|(?:\\+[nrt]\s*)*[vV]alue|\\+[nrt])"
+_KEY_OF_TOKEN = r"[kK][eE][yY]\\*[\"']?\s*(?:[:=]|%3[dD])\s*\\*[\"']?[A-Za-z0-9_+/=.~-]{16}"
 KEY_CANDIDATE = (
     rf"(?:{_OTHER_PASSWORDS}|{_ESCAPED_PASSWORDS}|"
     + _either_case(
-        rf"(?:{_ASCII_PASSWORDS}|pass(?:code)?|pwd|secrets?|{_KEYS}|token"
+        rf"(?:(?:{_ASCII_PASSWORDS})s?|pass(?:code|[_-]word)?|pwd?|bearer|secrets?|{_KEYS}|token|{_CODES}"
         r"|auth(?:orization)?|credentials?|cookies?|cvv2?|cvc2?|ssn|social[_-]?security(?:[_-]?(?:no|number))?"
         r"|pin(?:[_-]?code)?|otp|iban|(?:card|account|routing)[_-]?number|connection[_-]?string|dsn"
         r"|(?:phone|mobile|msisdn|whatsapp|fax|tel)(?:[_-]?(?:no|number))?)"
     )
-    + rf")(?:\\*[\"']?\s*(?:[:=：]|\\+uff1a|is )|>)|{_COMMAND_CANDIDATE}"
+    + rf")(?:{_AFTER_NAME}|\\*[\"']\s*[,}}\]]|>)|{_KEY_OF_TOKEN}|{_COMMAND_CANDIDATE}"
 )
 """RE2: a key, in JSON or in a text, that may be secret by its name."""
 _NAMES = (
@@ -436,14 +567,54 @@ _NAMES = (
 )
 TEXT_CANDIDATE = (
     rf"(?:{_OTHER_PASSWORDS}|"
-    + _either_case(rf"(?:{_ASCII_PASSWORDS}|pwd|secret|key|token|cvv|cvc|pin)")
-    + rf")(?:\\?[\"']?\s*(?:[:=：]|is )|>)|{_COMMAND_CANDIDATE}"
+    + _either_case(
+        rf"(?:(?:{_ASCII_PASSWORDS})s?|pass(?:code)?|pwd?|secret|key|token|cvv|cvc|pin|auth(?:orization)?|cookies?)"
+    )
+    + rf")(?:{_AFTER_NAME}|>)|{_COMMAND_CANDIDATE}"
 )
 """RE2: a secret named in running text."""
-_IN_TEXT = re.compile(
-    rf"(?i)(?P<name>(?:{_NAMES})(?![a-z0-9_]))"
-    r"(?P<gap>\\?[\"']?\s*(?:[:=：]|\bis\b)\s*\\?[\"']?)(?P<value>[^\s\"'\\,;<>(){}\[\]]{4,})"
+_TEXT_NAMES = (
+    rf"(?:{_PASSWORDS})s|{_NAMES}|(?:(?<![a-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))(?:pass(?:code)?|pw|cookies?|auth)"
+    r"|(?<=[a-z0-9])[_.-]key|(?-i:(?<=[a-z0-9])Key)"
 )
+_IN_TEXT = re.compile(
+    rf"(?i)(?P<name>(?:{_TEXT_NAMES})(?![a-z0-9_]))"
+    r"(?P<gap>(?:\\{0,4}[\"']?\s*(?:[:=：]|\bis\b)\s*|%3[ad])\\{0,4}[\"']?)"
+    r"(?P<value>[^\s\"'\\,;<>(){}\[\]]{4,})"
+)
+# `("x-api-key", "X")`, `{"name": "DB_PASSWORD", "value": "X"}`, and the same in YAML
+_IN_PAIR = re.compile(
+    rf"(?i)(?P<name>(?:{_TEXT_NAMES}|(?<![a-z0-9])authorization)(?![a-z0-9_]))"
+    r"(?P<gap>(?:\\{0,4}[\"']\s{0,20},\s{0,20}\\{0,4}[\"'](?:value\\{0,4}[\"']\s{0,8}:\s{0,8}\\{0,4}[\"']?)?"
+    r"|\\{0,4}[\"']?\s{1,20}value\s{0,8}[:=]\s{0,8}[\"']?))"
+    r"(?P<value>[^\s\"'\\,;<>(){}\[\]]{4,})"
+)
+# `"passwords": ["X", "Y"]`, `"password": {"value": "X"}`: what lies in brackets is read once
+_IN_BRACKETS = re.compile(
+    rf"(?i)(?P<name>(?:{_TEXT_NAMES})(?![a-z0-9_]))(?P<gap>\\{{0,4}}[\"']?\s*[:=]\s*)"
+    r"(?P<value>\[[^\[\]{}]{1,4000}\]|\{[^\[\]{}]{1,4000}\})"
+)
+_QUOTED = re.compile(
+    r"(?P<name>\\{0,4}[\"'])(?P<gap>)(?P<value>[^\s\"'\\<>]{4,1000})(?=\\{0,4}[\"'](?!\s{0,8}:))"
+)
+_HEADER = re.compile(
+    r"(?i)(?P<name>(?<![a-z0-9])authorization)"
+    r"(?P<gap>(?:\\{0,4}[\"']?\s{0,8}[:=]\s{0,8}|%3[ad](?:%20|[+])?)\\{0,4}[\"']?)"
+    r"(?:(?P<scheme>[a-z][a-z0-9_-]{0,30})(?P<space>[ ]{1,4}|%20|[+]))?"
+    r"(?P<value>(?:[a-z_-]{1,30}=\\{0,4}\"[^\"\r\n]{0,1000}\"(?:,[ ]{0,4})?"
+    r"|[a-z_-]{1,30}=[^\s,\"'\\<>]{1,1000},[ ]{0,4}){1,30}+"
+    r"(?:[a-z_-]{1,30}=[^\s,\"'\\<>]{1,1000})?"
+    r"|[^\s\"'\\,;<>(){}\[\]]{4,})"
+)
+_COOKIES = re.compile(
+    r"(?i)(?P<name>(?<![a-z0-9])cookie2?)(?P<gap>\\{0,4}[\"']?\s{0,8}[:=]\s{0,8}\\{0,4}[\"']?)"
+    r"(?P<value>[^\s=;,\"'\\<>]{1,200}=\"?[^\s;\"'\\<>]{1,4096}"
+    r"(?:;[ ]{0,2}[^\s=;,\"'\\<>]{1,200}=[^\s;\"'\\<>]{0,4096}){0,200})"
+)
+_SCHEMES = frozenset(
+    {"bearer", "basic", "digest", "token", "apikey", "api-key", "key", "jwt", "oauth", "ntlm", "negotiate"}
+)
+_BEFORE_VALUE = re.compile(r"([A-Z]?[a-z0-9]{1,40}|[A-Z0-9]{1,40})$")
 _IN_XML = re.compile(
     rf"(?i)(?P<name><[a-z0-9:_.-]{{0,60}}?(?:{_NAMES}))(?P<gap>(?:\s[^<>]{{0,100}})?>)(?P<value>[^<>\s][^<>]{{2,1000}})(?=</)"
 )
@@ -479,7 +650,19 @@ _COMMAND_LENGTH = 400
 
 def is_secret_key(name: str) -> bool:
     """Whether a key of this name holds a secret."""
-    return _SECRET_KEY.search(_CAMEL.sub("_", name)) is not None
+    words = _CAMEL.sub("_", name)
+    return _SECRET_KEY.search(words) is not None and _ABOUT_KEY.search(words) is None
+
+
+def is_plural_key(name: str) -> bool:
+    """Whether a secret key of this name holds many, so that a number under it is a count."""
+    return _PLURAL_KEY.search(name) is not None
+
+
+def is_token_key(name: str) -> bool:
+    """Whether a key of this name holds a secret when its value is a token; see `is_token`."""
+    found = _ANY_KEY.search(_CAMEL.sub("_", name))
+    return found is not None and found[1].lower() not in _NO_CREDENTIAL
 
 
 def is_weak_key(name: str) -> bool:
@@ -489,7 +672,11 @@ def is_weak_key(name: str) -> bool:
 
 def is_secret_value(text: str) -> bool:
     """Whether a text under a key such as `token` can be a secret: no short word, no sentence."""
-    return len(text) >= 4 and not re.search(r"\s", text) and re.search(r"[\d\W_]|.{20}", text) is not None
+    return (
+        len(text) >= 4
+        and not re.search(r"\s", text)
+        and (re.search(r"[\d\W_]|.{20}", text) is not None or _is_jumbled(text))
+    )
 
 
 def is_phone_key(name: str) -> bool:
@@ -500,6 +687,68 @@ def is_phone_key(name: str) -> bool:
 def is_phone_value(text: str) -> bool:
     """Whether a value under a telephone key is a number: 7 to 15 digits and nothing but separators."""
     return re.fullmatch(r"\+?[\d ()./-]+", text) is not None and 7 <= len(re.sub(r"\D", "", text)) <= 15
+
+
+_HEADER_WORD = re.compile("(?i)authorization")
+_COOKIE_WORD = re.compile("(?i)cookie")
+_VALUE_PART = re.compile("[0-9a-f]{10}")
+_PLACEHOLDER_BEGIN = re.compile("<[A-Z_]{0,24}$")
+
+
+def _is_placeholder(match: re.Match[str]) -> bool:
+    """Whether this is the inside of `<API_KEY:3f1a...>`, which says of itself that it is a key."""
+    end = match.end()
+    return (
+        match.string[end : end + 1] == ">"
+        and _VALUE_PART.fullmatch(match["value"]) is not None
+        and _PLACEHOLDER_BEGIN.search(match.string, max(0, match.start() - 26), match.start()) is not None
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Whether letters and digits stand together, or letters in no order: neither a word nor a number."""
+    return (re.search(r"\d", value) is not None and re.search(r"[^\W\d_]", value) is not None) or _is_jumbled(
+        value
+    )
+
+
+def _may_be_named(match: re.Match[str], value: str) -> bool:
+    """Whether a short name, which means other things as well, has the value of a secret.
+
+    `PASS: test_login_2` is a test's report, `first_pass: 1200` a count, `sort_key=created_at` a column.
+    """
+    name, text, start = match["name"].lower(), match.string, match.start()
+    if name[-3:] == "key" and (len(name) == 4 or name == "key"):
+        before = _BEFORE_VALUE.search(text, max(0, start - 40), start)
+        return (
+            before is not None
+            and before[1].lower() not in _NO_CREDENTIAL
+            and is_token(value, before[1].isupper())
+        )
+    if name == "auth":
+        return is_token(value, digests=True)
+    if name not in ("pass", "pw", "cookie", "cookies"):
+        return True
+    led = text[max(0, start - 1) : start] in ("_", "-", ".") or (
+        match["name"][0].isupper() and text[max(0, start - 1) : start].isalnum()
+    )
+    gap = match["gap"]
+    if "is" in gap or (match["name"] == "PASS" and ":" in gap and not led) or "/" in value:
+        return False
+    return is_mixed(value) or (led and match["name"].isupper()) or re.search(r"[^\w.:-]", value) is not None
+
+
+def _is_credential(scheme: str | None, value: str) -> bool:
+    """Whether this is what follows `Authorization:`, and not a sentence about it."""
+    if scheme is None or scheme.lower() in _SCHEMES:
+        return (
+            (len(value) >= 8 and re.search(r"\d", value) is not None)
+            or len(value) >= 20
+            or _is_jumbled(value)
+        )
+    if "=" in value.rstrip("="):  # parameters of a scheme, or the next word of a log line
+        return '"' in value or "," in value
+    return is_token(value, digests=True)
 
 
 def secrets_named_in(text: str, replace: Callable[[str, str], str]) -> str:
@@ -513,15 +762,46 @@ def secrets_named_in(text: str, replace: Callable[[str, str], str]) -> str:
 
     def named(match: re.Match[str]) -> str:
         value = match["value"].rstrip(".!?")
-        if len(value) < 4 or not re.search(r"\d|[^A-Za-z.:/-]", value):
+        if len(value) < 4 or not (re.search(r"\d|[^A-Za-z.:/-]", value) or _is_jumbled(value)):
+            return match[0]
+        if _is_placeholder(match) or not _may_be_named(match, value):
             return match[0]
         return put(match, value, match["value"][len(value) :])
+
+    def paired(match: re.Match[str]) -> str:
+        value = match["value"].rstrip(".!?")
+        if not is_mixed(value) or not _may_be_named(match, value):
+            return match[0]  # names stand in lists beside other names: `["password", "user_id"]`
+        return put(match, value, match["value"][len(value) :])
+
+    def quoted(match: re.Match[str]) -> str:
+        return put(match, match["value"]) if is_mixed(match["value"]) else match[0]
+
+    def bracketed(match: re.Match[str]) -> str:
+        if match["name"].lower()[-3:] == "key":
+            return match[0]
+        return match["name"] + match["gap"] + _QUOTED.sub(quoted, match["value"])
+
+    def header(match: re.Match[str]) -> str:
+        value = match["value"]
+        if _is_placeholder(match) or not _is_credential(match["scheme"], value):
+            return match[0]
+        before = match["name"] + match["gap"] + (match["scheme"] or "") + (match["space"] or "")
+        return before + replace("SECRET", value)
 
     def flagged(match: re.Match[str]) -> str:
         value = match["value"]
         return put(match, value) if re.search(r"\d|[^A-Za-z.:/-]|.[A-Z]", value) else match[0]
 
+    if _HEADER_WORD.search(text):
+        text = _HEADER.sub(header, text)
+    if _COOKIE_WORD.search(text):
+        text = _COOKIES.sub(lambda match: put(match, match["value"]), text)
     text = _IN_TEXT.sub(named, text)
+    if "'" in text or '"' in text or "value" in text:
+        text = _IN_PAIR.sub(paired, text)
+    if "[" in text or "{" in text:
+        text = _IN_BRACKETS.sub(bracketed, text)
     if "</" in text:
         text = _IN_XML.sub(lambda match: put(match, match["value"]), text)
     if "--" in text:

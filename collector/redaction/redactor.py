@@ -46,7 +46,7 @@ _DOCUMENT = f"{_SHAPES}|{KEY_CANDIDATE}|{_ESCAPED}|{_BYTES}"
 _LEAF = f"{_SHAPES}|{TEXT_CANDIDATE}"
 # What a document must not hold for its addresses to be replaced in the text as it stands, without reading the JSON.
 _MORE_THAN_ADDRESSES = "|".join(
-    [*(d.candidate for d in DETECTORS if d.name != "EMAIL"), KEY_CANDIDATE, _ESCAPED, _BYTES, EMAIL_ESCAPED]
+    [*(d.candidate for d in DETECTORS if d.replaced is None), KEY_CANDIDATE, _ESCAPED, _BYTES, EMAIL_ESCAPED]
 )
 _SHORTEST = 6
 _DEEPEST = 96
@@ -63,7 +63,11 @@ _PROSE = re.compile(r"\S\s+\S")
 _LONG_NUMBER = "[0-9]{17}"
 _LEAST_CARD = 10**12
 
-_PLAIN, _SECRET, _WEAK, _PHONE = range(4)
+_PLAIN, _SECRET, _WEAK, _PHONE, _PLURAL, _TOKEN, _VARIABLE = range(7)
+_BOOLEANS = frozenset({"true", "false", "yes", "no"})
+# How objects spell a pair: `{"name": "DB_PASSWORD", "value": "..."}`.
+_NAMES_OF_PAIRS = ("name", "key", "Name", "Key")
+_VALUES_OF_PAIRS = frozenset({"value", "Value"})
 _SPAN_DOCUMENTS = ("attributes", "events", "links")
 _LOG_DOCUMENTS = ("attributes", "body")
 # Checked when they are decoded: hexadecimal digits and nothing else.
@@ -280,6 +284,7 @@ class Redactor:
                 self._walk(sent, leaves, number, depth + 1, layers, names)
                 return
         secret_next = _NOTHING if mapping else _words_after_flags(node)
+        paired = self._pair(node)
         key: Any
         for key, value in _entries(node):
             kind, about = _PLAIN, names
@@ -287,6 +292,10 @@ class Redactor:
                 about = names and (self.rules.find_names is None or self.rules.may_hold_names(key))
                 known = self._kinds.get(key)
                 kind = self._classify(key) if known is None else known
+                if paired and key in _VALUES_OF_PAIRS:
+                    kind = paired
+            elif paired and key == 1:
+                kind = paired
             if key in secret_next:
                 node[key] = self.placeholder("SECRET", str(value))
                 leaves.touch(nest)
@@ -303,7 +312,7 @@ class Redactor:
                         number = leaves.open(node, key, held, nest, value)
                         self._walk(held, leaves, number, depth + 1, layers + 1, about)
             elif isinstance(value, (dict, list)):
-                if kind == _SECRET:
+                if kind in (_SECRET, _PLURAL):
                     self._wipe(value, leaves, nest, depth)
                 elif kind and isinstance(value, list) and all(isinstance(item, str) for item in value):
                     node[key] = [self._by_key(kind, item) or item for item in value]
@@ -322,6 +331,10 @@ class Redactor:
         if key not in self.rules.mapped and not key.startswith("agent_slo."):
             if detectors.is_secret_key(key):
                 kind = _WEAK if detectors.is_weak_key(key) else _SECRET
+                if detectors.is_plural_key(key):
+                    kind = _PLURAL
+            elif detectors.is_token_key(key):
+                kind = _VARIABLE if key.isupper() else _TOKEN
             elif detectors.is_phone_key(key):
                 kind = _PHONE
         if len(self._kinds) >= _MOST_KEYS:
@@ -329,12 +342,29 @@ class Redactor:
         self._kinds[key] = kind
         return kind
 
+    def _pair(self, node: dict[str, Any] | list[Any]) -> int:
+        """What the name in `{"name": ..., "value": ...}` or `["name", "value"]` says about the value beside it."""
+        if isinstance(node, list):
+            if len(node) != 2 or not isinstance(node[0], str) or not isinstance(node[1], str):
+                return _PLAIN
+            kind = self._classify(node[0])
+            # names stand in lists beside other names: `["password", "user_id"]`
+            return kind if kind and detectors.is_mixed(node[1]) else _PLAIN
+        if _VALUES_OF_PAIRS.isdisjoint(node):
+            return _PLAIN
+        name = next((node[n] for n in _NAMES_OF_PAIRS if isinstance(node.get(n), str)), None)
+        return self._classify(name) if name else _PLAIN
+
     def _by_key(self, kind: int, value: str) -> str | None:
         if not value:
             return None
         if kind == _PHONE:
             return self.placeholder("PHONE", value) if detectors.is_phone_value(value) else None
         if kind == _WEAK and not detectors.is_secret_value(value):
+            return None
+        if kind in (_TOKEN, _VARIABLE) and not detectors.is_token(value, digests=kind == _VARIABLE):
+            return None
+        if value.lower() in _BOOLEANS:
             return None
         return self.placeholder("SECRET", value)
 
