@@ -733,7 +733,7 @@ def _may_be_named(match: re.Match[str], value: str) -> bool:
         match["name"][0].isupper() and text[max(0, start - 1) : start].isalnum()
     )
     gap = match["gap"]
-    if "is" in gap or (match["name"] == "PASS" and ":" in gap and not led) or "/" in value:
+    if "is" in gap or (match["name"] == "PASS" and ":" in gap and not led) or ("/" in value and not led):
         return False
     return is_mixed(value) or (led and match["name"].isupper()) or re.search(r"[^\w.:-]", value) is not None
 

@@ -84,7 +84,14 @@ def test_a_password_in_an_address_ends_before_the_host(text: str, secret: str) -
 
 
 NAMED = [
-    *(f"DB_PASS={WORD}", f"REDIS_PASS: {WORD}", f'SMTP_PASS="{WORD}"', f"user_pass={WORD}", f"pass={WORD}"),
+    *(
+        f"DB_PASS={WORD}",
+        f"REDIS_PASS: {WORD}",
+        f"MAIL_PASS={WORD}/x",
+        f'SMTP_PASS="{WORD}"',
+        f"user_pass={WORD}",
+        f"pass={WORD}",
+    ),
     *(
         f"user: bob, pass: {WORD}",
         f"pwd: {WORD}",
