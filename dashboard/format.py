@@ -315,6 +315,7 @@ def plotly_text(value: Any) -> str:
     return html.escape(one_line(value), quote=False)
 
 
+_DIRECTION = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
@@ -327,7 +328,11 @@ def one_line(value: Any, limit: int = 300) -> str:
 
 
 def safe_cell(value: Any) -> Any:
-    """A cell for CSV: text that a spreadsheet would run as a formula gets a leading quote."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return "'" + value
-    return value
+    """A cell for CSV: text that a spreadsheet would run as a formula gets a leading quote.
+
+    Marks that turn the direction of writing become `�`: a name must not read as another.
+    """
+    if not isinstance(value, str):
+        return value
+    text = _DIRECTION.sub("�", value)
+    return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -34,9 +34,9 @@ def chromium() -> str:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for the whole session."""
+    """One browser for a module: as long as it runs, its event loop does, and tests with a loop of their own cannot."""
     path = chromium()
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(

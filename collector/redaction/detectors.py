@@ -597,12 +597,13 @@ _IN_BRACKETS = re.compile(
 _QUOTED = re.compile(
     r"(?P<name>\\{0,4}[\"'])(?P<gap>)(?P<value>[^\s\"'\\<>]{4,1000})(?=\\{0,4}[\"'](?!\s{0,8}:))"
 )
+# Not possessive: Python before 3.11.5 loses its place in a possessive group, and nothing after this one can fail.
 _HEADER = re.compile(
     r"(?i)(?P<name>(?<![a-z0-9])authorization)"
     r"(?P<gap>(?:\\{0,4}[\"']?\s{0,8}[:=]\s{0,8}|%3[ad](?:%20|[+])?)\\{0,4}[\"']?)"
     r"(?:(?P<scheme>[a-z][a-z0-9_-]{0,30})(?P<space>[ ]{1,4}|%20|[+]))?"
     r"(?P<value>(?:[a-z_-]{1,30}=\\{0,4}\"[^\"\r\n]{0,1000}\"(?:,[ ]{0,4})?"
-    r"|[a-z_-]{1,30}=[^\s,\"'\\<>]{1,1000},[ ]{0,4}){1,30}+"
+    r"|[a-z_-]{1,30}=[^\s,\"'\\<>]{1,1000},[ ]{0,4}){1,30}"
     r"(?:[a-z_-]{1,30}=[^\s,\"'\\<>]{1,1000})?"
     r"|[^\s\"'\\,;<>(){}\[\]]{4,})"
 )

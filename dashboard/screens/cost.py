@@ -305,6 +305,9 @@ _PARTS = (
 )
 
 
+_LONGEST_LABEL = 30
+
+
 def _times(rows: list[Row]) -> None:
     if not rows:
         return
@@ -323,7 +326,9 @@ def _times(rows: list[Row]) -> None:
             hovertemplate="%{customdata[0]} of %{fullData.name}<br>%{y}, %{customdata[1]} tasks<extra></extra>",
         )
     chart.update_xaxes(title={"text": "seconds per task"}, rangemode="tozero")
-    chart.update_yaxes(type="category", autorange="reversed")
+    # one long name must not take the room of all bars; the hover has it whole
+    short = [name if len(name) <= _LONGEST_LABEL else f"{name[:_LONGEST_LABEL]}…" for name in names]
+    chart.update_yaxes(type="category", autorange="reversed", tickvals=names, ticktext=short)
     charts.draw(chart, "times")
 
 
