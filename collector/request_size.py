@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.nesting import structure
 from collector.policy import TooManyItems
+from collector.wire import NoNumber, varint
 
 MOST_RECORDS = 200_000
 """Spans or log records of one request; also its resources, and its scopes."""
@@ -109,7 +110,7 @@ def check_protobuf(body: bytes, signal: Literal["traces", "logs"]) -> None:
         return
     try:
         _walk(body, signal, _may_be_parts(body, signal) > MOST_PARTS)
-    except IndexError:  # it ends inside a number
+    except (IndexError, NoNumber):  # it ends inside a number
         return
 
 
@@ -148,13 +149,13 @@ def _walk(body: bytes, signal: str, inside: bool) -> None:
         tag = body[at]
         at += 1
         if tag > 127:
-            tag, at = _varint(body, at - 1)
+            tag, at = varint(body, at - 1)
         wire = tag & 7
         if wire == 2:
             size = body[at]
             at += 1
             if size > 127:
-                size, at = _varint(body, at - 1)
+                size, at = varint(body, at - 1)
             if at + size > end:
                 return
             inner = fields.get(tag)
@@ -198,19 +199,6 @@ def _walk(body: bytes, signal: str, inside: bool) -> None:
         elif wire > 5:
             return
         # 3 and 4 begin and end a group, which no parser keeps: its fields are walked as if they stood here.
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-        if shift >= 70:
-            raise IndexError("a number of more than ten bytes")
 
 
 @cache

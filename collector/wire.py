@@ -50,16 +50,16 @@ class _Walk:
         at, end = 0, len(data)
         while at < end:
             start = at
-            tag, at = _varint(data, at)
+            tag, at = varint(data, at)
             number, wire = tag >> 3, tag & 7
             if wire == 0:
-                _, at = _varint(data, at)
+                _, at = varint(data, at)
             elif wire == 1:
                 at += 8
             elif wire == 5:
                 at += 4
             elif wire == 2:
-                size, body = _varint(data, at)
+                size, body = varint(data, at)
                 at = body + size
                 if at > end:
                     raise BadRequest("the body ends inside a field: it was cut off")
@@ -110,11 +110,16 @@ def repair(body: bytes, kind: str) -> tuple[bytes, dict[int, list[str]]]:
     return walk.message(memoryview(body), kind), walk.flags
 
 
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
+class NoNumber(BadRequest):
+    """Where a number should stand, none does."""
+
+
+def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    """The number at a place, and where what follows it begins. Raises NoNumber."""
     value = shift = 0
     while True:
         if at >= len(data):
-            raise BadRequest("the body ends inside a number: it was cut off or is not protobuf")
+            raise NoNumber("the body ends inside a number: it was cut off or is not protobuf")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
@@ -122,7 +127,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift >= 70:
-            raise BadRequest("the body holds a number of more than ten bytes: it is not protobuf")
+            raise NoNumber("the body holds a number of more than ten bytes: it is not protobuf")
 
 
 def _encoded(value: int) -> bytes:
