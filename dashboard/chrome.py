@@ -13,7 +13,7 @@ import streamlit as st
 
 from collector.reader import ReaderError
 from dashboard.door import ActionRefused, Answers, act, addresses, answers, data_folder
-from dashboard.filters import arrive
+from dashboard.filters import arrive, arrived, unsaid
 from dashboard.format import UNKNOWN, count, markdown_text, missing, safe_cell, when
 
 FOLLOW_SECONDS = 3
@@ -69,7 +69,7 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
     """
     data = data_folder()
     opened = False
-    arrive()
+    brought = arrive()
     try:
         with answers(data) as reader:
             opened = True
@@ -86,6 +86,7 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
                 )
             if ready and _holds_tasks(reader):
                 show(reader)
+                arrived(brought)
             else:
                 _empty(data, reader)
     except ReaderError as error:
@@ -167,9 +168,11 @@ def _pointing(data: Path) -> None:
 
 @st.fragment(run_every=FOLLOW_SECONDS)  # type: ignore[untyped-decorator]
 def _follow(folder: str) -> None:
-    """Redraw the page when new spans were derived or a status changed, and only then."""
+    """Redraw the page when new spans were derived, a status changed or the address is incomplete, and only then."""
     if st.session_state.pop("just_drawn", False):
         return
+    if unsaid():
+        st.rerun()
     try:
         with answers(Path(folder)) as reader:
             mark = _mark(reader, reader.row("pipeline") if "slo_status" in reader.views() else None)

@@ -117,9 +117,31 @@ def go(
     st.switch_page(page, query_params=controls)
 
 
-def arrive() -> None:
-    """Give the filters of this page what `go` brought along; before any of them is drawn."""
-    st.session_state.update(st.session_state.pop(_BROUGHT, {}))
+def arrive() -> dict[str, Any]:
+    """Give the filters of this page what `go` brought along, and return that; before any of them is drawn."""
+    brought: dict[str, Any] = st.session_state.pop(_BROUGHT, {})
+    st.session_state.update(brought)
+    # Whatever somebody changed since is theirs.
+    again: dict[str, Any] = st.session_state.pop(_UNSAID, {})
+    st.session_state.update({key: v for key, v in again.items() if st.session_state.get(key) == v})
+    return brought
+
+
+def arrived(brought: dict[str, Any]) -> None:
+    """Note what the address does not say of that, as it should; after all filters were drawn.
+
+    Streamlit writes a value that the session gives to a control into the address only where it knew the control
+    before. It does, from the page that was left, unless that page's timer went off just as it was left.
+    """
+    unsaid = {key: value for key, value in brought.items() if value and key not in st.query_params}
+    if unsaid:
+        st.session_state[_UNSAID] = unsaid
+
+
+def unsaid() -> bool:
+    """Whether the filters are to be drawn once more for the address to say them."""
+    return _UNSAID in st.session_state
 
 
 _BROUGHT = "brought"
+_UNSAID = "unsaid"

@@ -13,11 +13,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.cards import grid
-from dashboard.door import answers
+from dashboard.door import DATA_VARIABLE, answers
 from dashboard.format import size
 from dashboard.verdict import verdict_notes
 from tests.agent_slo.conftest import answer
-from tests.dashboard.conftest import OpenPage, texts
+from tests.dashboard.conftest import APP, OpenPage, texts
 from tests.dashboard.data_folder import Words, write_folder
 
 HOSTILE = Words(
@@ -487,3 +487,30 @@ def test_when_a_task_is_looked_at_again(now: datetime, said: str) -> None:
         "telemetry_duplicates": 0,
     }
     assert verdict_notes(task, now) == [said]
+
+
+def test_filters_brought_to_a_page_get_into_its_address_though_streamlit_did_not_know_its_controls(
+    monkeypatch: pytest.MonkeyPatch, twelve: Path
+) -> None:
+    """As when the timer of the page that was left went off between the click and this page."""
+    monkeypatch.setenv(DATA_VARIABLE, str(twelve))
+
+    def left_by_a_click() -> AppTest:
+        fresh = AppTest.from_file(str(APP), default_timeout=60)
+        fresh.session_state["brought"] = {"range": "7d", "version": ["1.1"], "env": []}
+        fresh.switch_page("screens/tasks.py")
+        return fresh.run()
+
+    page = left_by_a_click()
+    assert page.session_state["range"] == "7d"
+    assert "range" not in page.query_params
+    # The page's timer asks for this.
+    page.run()
+    assert page.query_params == {"range": "7d", "version": "1.1"}
+    assert "unsaid" not in page.session_state
+
+    # What somebody chose in between stays chosen.
+    page = left_by_a_click()
+    page.multiselect(key="version").set_value(["1.0"]).run()
+    assert page.session_state["version"] == ["1.0"]
+    assert page.session_state["range"] == "7d"
