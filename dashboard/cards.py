@@ -23,6 +23,7 @@ from dashboard.format import (
     markdown_text,
     missing,
     number,
+    one_line,
     percent,
     signed_percent,
     target_percent,
@@ -66,7 +67,6 @@ def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None
     """Draw one objective; `history` are its points, `address` the filters a link takes along."""
     name = f"card_{row['slo']}_{row['objective']}"
     with st.container(border=True, key=name, height="stretch"):
-        colour, icon = colours.STATE_BADGE.get(row["state"], ("gray", ":material/help:"))
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.page_link(
                 "screens/objective.py",
@@ -76,10 +76,11 @@ def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None
                 icon_position="right",
                 width="content",
             )
-            badge(words(STATE_WORDS, row["state"]), colour, icon)
+            with st.container(horizontal=True, width="content", gap="xsmall"):
+                badges(row)
         left, right = st.columns([1.3, 1], gap="small", vertical_alignment="bottom")
         left.metric(
-            f"{count(row['good'])} of {count(row['n'])} {unit_word(row)}",
+            markdown_text(f"{count(row['good'])} of {count(row['n'])} {unit_word(row)}"),
             markdown_text(percent(row["sli"])),
             help=markdown_text(row["description"]) if not missing(row["description"]) else None,
         )
@@ -101,6 +102,20 @@ def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None
             st.caption(
                 f":material/notifications_active: **{severity} alert:** {markdown_text(alert.get('why'))}"
             )
+
+
+def badges(row: Row) -> None:
+    """The state in words; before one that sounds calm, the gravest alert that fires.
+
+    Too few events for a verdict on the window may be enough for an alert.
+    """
+    severities = {str(alert.get("severity")) for alert in json_list(row["firing"])}
+    if severities and row["state"] not in ("at_risk", "exhausted"):
+        gravest = "page" if "page" in severities else min(severities)
+        colour = "red" if gravest == "page" else "orange"
+        badge(f"{words({}, gravest).capitalize()} alert", colour, ":material/notifications_active:")
+    colour, icon = colours.STATE_BADGE.get(row["state"], ("gray", ":material/help:"))
+    badge(words(STATE_WORDS, row["state"]), colour, icon)
 
 
 def sparkline(row: Row, trend: Sequence[Row]) -> go.Figure:
@@ -144,7 +159,7 @@ def unit_word(row: Row) -> str:
     """What is counted: with a cut, `unit` belongs to the measured value and tasks are counted."""
     if not missing(row["cut"]):
         return "tasks"
-    return markdown_text("events" if missing(row["unit"]) else row["unit"])
+    return "events" if missing(row["unit"]) else one_line(row["unit"])
 
 
 def target_line(row: Row) -> str:
@@ -184,8 +199,8 @@ def budget_bar(row: Row) -> None:
 
 
 def allowed_events(events: float) -> str:
-    """Budgets are fractions of events; the fraction only matters while the budget is small."""
-    return number(events, 0 if events >= 100 else 1)
+    """Budgets are fractions of events; the fraction only matters while the budget is small, and is never lost."""
+    return "fewer than 0.1" if 0 < events < 0.05 else number(events, 0 if events >= 100 else 1)
 
 
 def _exhaustion(row: Row) -> str:

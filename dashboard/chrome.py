@@ -39,6 +39,10 @@ _STYLE = """
   [data-testid="stMetricValue"] { font-variant-numeric: tabular-nums; }
   [class*="st-key-facts"] [data-testid="stMetricValue"] { font-size: 1.2rem; }
   [class*="st-key-facts"] [data-testid="stMetric"] { padding: 0; }
+  /* As high as the names of figures that lead nowhere, so that all values stand on one line. */
+  [class*="st-key-facts"] button { min-height: 0; padding: 0; }
+  [class*="st-key-facts"] button, [class*="st-key-facts"] [data-testid="stMetricLabel"] { height: 1.6rem; }
+  [class*="st-key-facts"] button > div { gap: .2rem; }
   .st-key-scope { padding: .5rem .9rem .75rem; }
   [class*="st-key-card_"] [data-testid="stPageLink"] a { padding: 0; }
   [data-testid="stCaptionContainer"] code { color: inherit; }

@@ -144,6 +144,10 @@ class Answers:
             return self._ask(query_text(name), json.loads(asked))
         return _remembered(self._ask, str(self._reader.folder.root), self.mark(), name, asked)
 
+    def ask(self, sql: str, parameters: Mapping[str, Any]) -> pa.Table:
+        """Run one SELECT of another package. Raises `ReaderError`."""
+        return self._ask(sql, dict(parameters))
+
     def _ask(self, sql: str, parameters: Row) -> pa.Table:
         with self._turn or nullcontext():
             return self._reader.sql(sql, parameters or None)

@@ -16,7 +16,6 @@ from metrics.slo.evaluate import evaluate
 from metrics.slo.history import DAILY, HistoryRow, history
 from metrics.slo.objective import ConjunctionSource, EventSource, Objective, TaskSource
 from metrics.slo.status import StatusRow
-from metrics.slo.worst import WorstTask, worst_tasks
 
 DAYS_BACK = 28
 """Days a preview looks back; each of them has a window of its own behind it."""
@@ -32,34 +31,6 @@ CREATE TABLE sli_events (sli VARCHAR, task_id VARCHAR, event_time TIMESTAMP, ver
     agent VARCHAR, task_type VARCHAR, service VARCHAR, environment VARCHAR, app_version VARCHAR,
     excluded_reason VARCHAR, evidence VARCHAR)
 """
-
-
-@st.cache_data(max_entries=64, ttl=600, show_spinner=False)  # type: ignore[untyped-decorator]
-def kept_worst(
-    _reader: Answers, _objective: Objective, said: str, mark: object, start: datetime, end: datetime
-) -> list[WorstTask]:
-    """`worst`, counted once for what the objective `said` (it cannot be hashed itself) and a `mark` of the data."""
-    del said, mark
-    return worst(_reader, _objective, start, end)
-
-
-def worst(
-    reader: Answers, objective: Objective, start: datetime, end: datetime, most: int = 10
-) -> list[WorstTask]:
-    """The tasks with the worst events in (start, end], by `metrics.slo.worst`. Raises `ReaderError`."""
-    # An unknown event may have turned bad within the window and happened before it.
-    since = start - timedelta(seconds=objective.unknown.due_s or 0)
-    op, cut = objective.op, None if objective.cut is None else float(objective.cut)
-    if isinstance(objective.source, ConjunctionSource):
-        op = cut = None
-    con = _store(
-        reader, objective, since, end, bad_only=not isinstance(objective.source, ConjunctionSource),
-        op=op, cut=cut, with_tasks=True,
-    )  # fmt: skip
-    try:
-        return worst_tasks(con, objective, start, end, most)
-    finally:
-        con.close()
 
 
 def back_test(
@@ -91,32 +62,23 @@ def _events(
 ) -> duckdb.DuckDBPyConnection:
     del folder, slo, slis, mark
     since = as_of - timedelta(days=DAYS_BACK + LONGEST_WINDOW + 1)
-    return _store(_reader, _objective, since, as_of, bad_only=False, op=None, cut=None, with_tasks=False)
+    return _store(_reader, _objective, since, as_of)
 
 
 def _store(
-    reader: Answers,
-    objective: Objective,
-    since: datetime,
-    until: datetime,
-    *,
-    bad_only: bool,
-    op: str | None,
-    cut: float | None,
-    with_tasks: bool,
+    reader: Answers, objective: Objective, since: datetime, until: datetime
 ) -> duckdb.DuckDBPyConnection:
     """A database of its own with what the objective reads, which `metrics.slo` counts as it counts ours."""
     con = duckdb.connect(":memory:")
     con.execute("SET TimeZone = 'UTC'")
     con.execute(_EMPTY_EVENTS)
-    needs_ids = with_tasks or isinstance(objective.source, ConjunctionSource)
+    needs_ids = isinstance(objective.source, ConjunctionSource)
     slis = json.dumps(list(_slis(objective)))
     for low, high in _weeks(since, until):
         if slis != "[]":
             events = reader.table(
-                "objective_events", slis=slis, since=str(low), until=str(high), bad_only=bad_only,
-                op=op, cut=cut, with_tasks=needs_ids,
-            )  # fmt: skip
+                "objective_events", slis=slis, since=str(low), until=str(high), with_tasks=needs_ids
+            )
             _add(con, "sli_events", events)
         if _reads_tasks(objective):
             _add(con, "tasks", reader.table("objective_tasks", since=str(low), until=str(high)))

@@ -109,7 +109,5 @@ def run_evidence(runs: Sequence[Row]) -> list[str]:
 
 
 def evidence_ids(evidence: Any) -> list[str]:
-    """Span ids of an evidence column (a list, or unknown)."""
-    if evidence is None:
-        return []
-    return [one_line(span, 40) for span in evidence]
+    """Span ids of an evidence column (a list, or unknown), each once."""
+    return list(dict.fromkeys(one_line(span, 40) for span in evidence or ()))

@@ -69,6 +69,7 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
                 "agent": None,
                 "kinds": None,
                 "decisions": None,
+                "longest_first": False,
             },
         ),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -10,6 +11,7 @@ from dashboard import charts, colours
 from dashboard.chrome import open_task, page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
+from dashboard.facts import Fact, Here, facts, listed
 from dashboard.filters import Scope, go, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
@@ -27,9 +29,12 @@ from dashboard.format import (
 
 Row = dict[str, Any]
 
-MEASURES = {"Cost": "cost", "Active time": "active", "Wall time": "wall"}
-_SPELT = {"cost": usd, "active": duration, "wall": duration}
-_UNIT = {"cost": "USD", "active": "seconds", "wall": "seconds"}
+MEASURES = {"Cost": "cost", "Active time": "active", "Wall time": "wall", "Tokens": "tokens"}
+_SPELT = {"cost": usd, "active": duration, "wall": duration, "tokens": short}
+_UNIT = {"cost": "USD", "active": "seconds", "wall": "seconds", "tokens": "tokens"}
+_MOST = {"cost": "dearest", "active": "slowest", "wall": "slowest", "tokens": "largest"}
+FAILED = ("failed", "lost", "dead_letter", "cancelled_system")
+"""The outcomes that `cost_totals` counts as failed."""
 _AGENT_COLOURS = (
     (colours.BLUE, ""),
     (colours.ORANGE, "/"),
@@ -77,19 +82,27 @@ def show(reader: Answers) -> None:
 
 
 def _figures(row: Row) -> None:
-    with st.container(key="facts", horizontal=True, gap="medium", border=True):
-        for label, value in (
-            ("Cost of model calls", usd(row["cost_usd"])),
-            ("Per completed task", usd(row["cost_per_completed"])),
-            ("Spent on what failed", usd(row["cost_of_failed"])),
-            ("Cost, median", usd(row["cost_median"])),
-            ("Cost, dearest 5%", usd(row["cost_p95"])),
-            ("Active, median", duration(row["active_median_s"])),
-            ("Active, slowest 5%", duration(row["active_p95_s"])),
-            ("Wall, slowest 5%", duration(row["wall_p95_s"])),
-            ("Tokens in / out", f"{short(row['input_tokens'])} / {short(row['output_tokens'])}"),
-        ):
-            st.metric(label, markdown_text(value), width="content")
+    tasks = partial(go, "screens/tasks.py", time_range=str(st.session_state["range"]))
+    cost, active, wall, tokens = (Here("most", {"measure": measure}) for measure in MEASURES)
+    facts(
+        "facts",
+        [
+            Fact("Cost of model calls", usd(row["cost_usd"]), tasks),
+            Fact("Per completed task", usd(row["cost_per_completed"]), partial(tasks, outcome=["completed"])),
+            Fact(
+                "Spent on what failed",
+                usd(row["cost_of_failed"]),
+                partial(tasks, outcome=[words(OUTCOME_WORDS, outcome) for outcome in FAILED]),
+            ),
+            Fact("Cost, median", usd(row["cost_median"]), cost),
+            Fact("Cost, dearest 5%", usd(row["cost_p95"]), cost),
+            Fact("Active, median", duration(row["active_median_s"]), active),
+            Fact("Active, slowest 5%", duration(row["active_p95_s"]), active),
+            Fact("Wall, slowest 5%", duration(row["wall_p95_s"]), wall),
+            Fact("Tokens in / out", f"{short(row['input_tokens'])} / {short(row['output_tokens'])}", tokens),
+        ],
+    )
+    st.caption("A name leads to what it counts: the tasks, or those with most of it at the end of this page.")
     if row["unpriced"]:
         st.caption(
             markdown_text(
@@ -137,7 +150,7 @@ def _trend(days: list[Row], measure: str) -> None:
     chart = charts.chart(f"{_title(measure)} of tasks by day of start (UTC)", _UNIT[measure])
     for column, name, colour, dash in (
         ("median", "median", charts.accent(), "solid"),
-        ("p95", "slowest 5%" if measure != "cost" else "dearest 5%", colours.ORANGE, "dot"),
+        ("p95", f"{_MOST[measure]} 5%", colours.ORANGE, "dot"),
     ):
         charts.line(
             chart, rows, "day", column, name, line={"color": colour, "width": 2, "dash": dash},
@@ -228,8 +241,9 @@ def _list_tasks(row: Row, key: str) -> None:
 
 def _tasks(reader: Answers, scope: Scope, measure: str) -> None:
     rows = reader.rows("cost_tasks", **scope, by=measure)
-    st.subheader("The dearest tasks" if measure == "cost" else "The slowest tasks", anchor=False)
-    st.caption("Click a row to open the task.")
+    listed("most")
+    st.subheader(f"The {_MOST[measure]} tasks", anchor=False)
+    st.caption(f"By {_title(measure).lower()}; the first {count(len(rows))}. Click a row to open the task.")
     picked = table(
         [
             {
@@ -241,6 +255,7 @@ def _tasks(reader: Answers, scope: Scope, measure: str) -> None:
                 "wall": duration(row["wall_s"]),
                 "wait": duration(row["human_wait_s"]) if row["human_wait_s"] else "",
                 "calls": f"{count(row['model_calls'])} / {count(row['tool_calls'])}",
+                "tokens": f"{short(row['input_tokens'])} / {short(row['output_tokens'])}",
             }
             for row in rows
         ],
@@ -254,6 +269,7 @@ def _tasks(reader: Answers, scope: Scope, measure: str) -> None:
             "wall": "Wall time",
             "wait": "Human wait",
             "calls": "Model / tool calls",
+            "tokens": "Tokens in / out",
             "task_id": "Task",
         },
         key="dearest",

@@ -8,6 +8,7 @@ import streamlit as st
 
 from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers, addresses, data_folder
+from dashboard.facts import Fact, Here, facts, listed
 from dashboard.format import (
     ago,
     count,
@@ -56,18 +57,19 @@ def _collector(reader: Answers, state: Row, parts: list[Part]) -> None:
     line = behind(reader)
     if line is not None:
         st.warning(markdown_text(line), icon=":material/hourglass_bottom:")
-    with st.container(key="facts", horizontal=True, gap="medium", border=True):
-        for label, value in (
-            ("Spans", count(state.get("spans"))),
-            ("Log records", count(state.get("logs"))),
-            (
-                "Last received",
-                "never" if missing(state.get("last_received")) else when(state["last_received"]),
-            ),
-            ("Not derived yet", count(state.get("not_derived"))),
-            ("On disk", size(total(parts))),
-        ):
-            st.metric(label, markdown_text(value), width="content")
+    senders_listed = Here("senders", {"look": True}) if reader.views() >= NEEDED_VIEWS else None
+    received = "never" if missing(state.get("last_received")) else when(state["last_received"])
+    facts(
+        "facts",
+        [
+            Fact("Spans", count(state.get("spans")), senders_listed),
+            # No list holds single log records, and what is not derived is in no list yet.
+            Fact("Log records", count(state.get("logs"))),
+            Fact("Last received", received, Here("services", {})),
+            Fact("Not derived yet", count(state.get("not_derived"))),
+            Fact("On disk", size(total(parts)), Here("room", {})),
+        ],
+    )
     where = addresses(data)
     if reader.source == "door":
         st.caption(markdown_text(f"Listening on {where['http']} (OTLP/HTTP); data in {data}"))
@@ -92,6 +94,7 @@ def _collector(reader: Answers, state: Row, parts: list[Part]) -> None:
 
 def _room(parts: list[Part]) -> None:
     """What takes the room in the folder, by the code of `agent-slo storage`."""
+    listed("room")
     table(
         [
             {
@@ -121,6 +124,7 @@ def _parts(_reader: Answers, folder: str, mark: object) -> list[Part]:
 
 
 def _services(rows: list[Row], state: Row) -> None:
+    listed("services")
     st.subheader("Services", anchor=False)
     st.caption(
         "What the tasks of each service carry. A service is silent when no task of it started for a day."
@@ -164,6 +168,7 @@ def _services(rows: list[Row], state: Row) -> None:
 
 
 def _senders(reader: Answers, state: Row) -> None:
+    listed("senders")
     st.subheader("Senders: what they lack, and what would supply it", anchor=False)
     amount = reader.row("data_size") or {}
     if amount.get("slow") and not st.toggle(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,8 @@ from dashboard import charts, colours
 from dashboard.chrome import open_task, page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
-from dashboard.filters import Scope, scope_filters
+from dashboard.facts import Fact, Here, facts, listed, turn
+from dashboard.filters import Scope, go, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     UNKNOWN,
@@ -39,6 +41,7 @@ KIND_STYLE = {
 # Days over which `escalation_quality` counts.
 WINDOWS = (7, 28, 90)
 LABEL_VIEWS = {"human_labels", "escalation_quality"}
+OPEN_FIRST, LONGEST_FIRST = "open ones first", "longest wait first"
 DECISIONS = ("approved", "edited", "rejected", "answered", "took over", "open")
 
 
@@ -66,26 +69,36 @@ def show(reader: Answers) -> None:
 
 
 def _figures(row: Row) -> None:
-    with st.container(key="facts", horizontal=True, gap="medium", border=True):
-        for label, value in (
-            ("Interventions", count(row["interventions"])),
-            ("Tasks with one", f"{count(row['tasks_with'])} of {count(row['tasks'])}"),
-            ("Share of tasks", percent(row["share_with"])),
-            (
-                "Approved / edited / rejected",
-                f"{count(row['approved'])} / {count(row['edited'])} / {count(row['rejected'])}",
+    tasks = partial(go, "screens/tasks.py", time_range=str(st.session_state["range"]), human="true")
+    longest = _here(order=LONGEST_FIRST)
+    facts(
+        "facts",
+        [
+            Fact("Interventions", count(row["interventions"]), _here()),
+            Fact("Tasks with one", f"{count(row['tasks_with'])} of {count(row['tasks'])}", tasks),
+            Fact("Share of tasks", percent(row["share_with"]), tasks),
+            Fact("Approved", count(row["approved"]), _here("approved")),
+            Fact("Edited", count(row["edited"]), _here("edited")),
+            Fact("Rejected", count(row["rejected"]), _here("rejected")),
+            Fact(
+                "Rejected, of these", percent(row["rejected_share"]), _here("approved", "edited", "rejected")
             ),
-            ("Rejected", percent(row["rejected_share"])),
-            ("Waiting, median", duration(row["wait_median_s"])),
-            ("Waiting, slowest 5%", duration(row["wait_p95_s"])),
-            ("Waited in all", duration(row["wait_total_s"])),
-            ("Still open", count(row["open"])),
-        ):
-            st.metric(label, markdown_text(value), width="content")
+            Fact("Waiting, median", duration(row["wait_median_s"]), longest),
+            Fact("Waiting, slowest 5%", duration(row["wait_p95_s"]), longest),
+            Fact("Waited in all", duration(row["wait_total_s"]), longest),
+            Fact("Still open", count(row["open"]), _here("open")),
+        ],
+    )
+    st.caption("A name leads to what it counts: the list at the end of this page, or the tasks.")
     if row["open"] and not missing(row["oldest_open"]):
         st.caption(
             markdown_text(f"The oldest open one waits since {when(row['oldest_open'], seconds=False)}.")
         )
+
+
+def _here(*decisions: str, order: str = OPEN_FIRST) -> Here:
+    """The list at the end of the page with these decisions of every kind; without any, all of them."""
+    return Here("interventions", {"kind": [], "decision": list(decisions), "order": order})
 
 
 def _kinds(chart: Any, rows: list[Row], x: str, hover: str) -> None:
@@ -164,7 +177,7 @@ def _breakdown(rows: list[Row]) -> Row:
                 "median": "Wait, median",
                 "p95": "Wait, slowest 5%",
             },
-            key=f"by_{dimension}",
+            key=f"by_{dimension}_{turn()}",
             selectable=True,
             drop_empty=True,
         )  # fmt: skip
@@ -284,6 +297,7 @@ def _next_label(reader: Answers, rows: list[Row]) -> None:
 
 
 def _list(reader: Answers, scope: Scope, narrowed: Row) -> None:
+    listed("interventions")
     st.subheader("Interventions", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kinds = st.multiselect(
@@ -293,18 +307,24 @@ def _list(reader: Answers, scope: Scope, narrowed: Row) -> None:
         decisions = st.multiselect(
             "Decision", DECISIONS, key="decision", bind="query-params", placeholder="any", width=420
         )
+        order = st.segmented_control(
+            "Order", [OPEN_FIRST, LONGEST_FIRST], default=OPEN_FIRST, required=True, key="order",
+            bind="query-params",
+        )  # fmt: skip
     rows = reader.rows(
         "humans_list", **scope, **narrowed,
         kinds=json.dumps([kind.replace(" ", "_") for kind in kinds]) if kinds else None,
         decisions=json.dumps([decision.replace(" ", "_") for decision in decisions]) if decisions else None,
+        longest_first=order == LONGEST_FIRST,
     )  # fmt: skip
     only = [words({}, v) if k == "kind" else str(v) for k, v in narrowed.items() if v is not None]
+    only += [", ".join(chosen) for chosen in (kinds, decisions) if chosen]
     where = f" of {', '.join(only)}" if only else ""
     if not rows:
         st.caption(markdown_text(f"None{where}."))
         return
     more = "" if rows[0]["matching"] == len(rows) else f"; {count(len(rows))} are shown"
-    line = f"{counted(rows[0]['matching'], 'intervention')}{where}{more}, open ones first."
+    line = f"{counted(rows[0]['matching'], 'intervention')}{where}{more}, {order}."
     st.caption(markdown_text(f"{line} Click a row to open its task."))
     picked = table(
         [

@@ -11,11 +11,14 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import charts, colours
-from dashboard.cards import budget_bar, cut_words, target_line, unit_word
-from dashboard.chrome import badge, open_task, page, table
+from dashboard.cards import badges, budget_bar, cut_words, target_line, unit_word
+from dashboard.chrome import badge, open_task, page, rows_height, table
 from dashboard.configuration import ConfigurationError
+from dashboard.counted import kept_rows
 from dashboard.definitions import changed, definition, openslo_text
 from dashboard.door import Answers, data_folder
+from dashboard.facts import Fact, Here, facts, listed
+from dashboard.filters import heed
 from dashboard.format import (
     STATE_WORDS,
     budget_words,
@@ -39,8 +42,9 @@ from dashboard.format import (
     words,
 )
 from dashboard.incident_words import incident_title
-from dashboard.preview import DAYS_BACK, LONGEST_WINDOW, back_test, kept_worst
+from dashboard.preview import DAYS_BACK, LONGEST_WINDOW, back_test
 from metrics.openslo import OpenSLOError
+from metrics.slo.counted import EventClass
 from metrics.slo.objective import EventSource, Objective
 
 Row = dict[str, Any]
@@ -65,14 +69,14 @@ def show(reader: Answers) -> None:
         objective = definition(data_folder(), row)
     except (OpenSLOError, ConfigurationError) as error:
         objective = None
-        st.warning("The objective files cannot be read, so the worst tasks and the preview are left out.")
+        st.warning("The objective files cannot be read, so the counted events and the preview are left out.")
         st.text(str(error))
     incidents = _incidents(reader, row, objective)
-    _head(row)
+    _head(row, objective)
     _over_time(reader, row, incidents)
     _burn(row)
     _formula(row)
-    _worst(reader, row, objective)
+    _events(reader, row, objective)
     _behind(incidents)
     _parts(reader, row)
     _preview(reader, row, objective)
@@ -96,26 +100,36 @@ def _choice(names: list[Row]) -> tuple[str, str]:
     return chosen
 
 
-def _head(row: Row) -> None:
+def _here(row: Row, objective: Objective | None, which: EventClass) -> Here | None:
+    """The list of counted events with these, if there is one."""
+    return Here("events", {"show": which}) if _no_list(row, objective) is None else None
+
+
+def _head(row: Row, objective: Objective | None) -> None:
     with st.container(border=True, key="card_head"):
-        colour, icon = colours.STATE_BADGE.get(row["state"], ("gray", ":material/help:"))
         with st.container(horizontal=True, vertical_alignment="center"):
-            badge(words(STATE_WORDS, row["state"]), colour, icon)
+            badges(row)
             st.text(one_line(row["title"] or row["slo"]))
         if not missing(row["description"]):
             st.caption(markdown_text(one_line(row["description"], 1000)))
-        figures = [
-            (f"{count(row['good'])} of {count(row['n'])} {unit_word(row)}", percent(row["sli"])),
-            ("95% interval", interval(row["lower"], row["upper"])),
-            ("Target", target_percent(row["target"])),
-            *([("Cut", cut_words(row))] if not missing(row["cut"]) else []),
-            ("Chance that the target is met", chance(row["p_met"])),
-            ("Unknown", count(row["unknown"])),
-            ("Excluded", count(row["excluded"])),
-        ]
-        with st.container(key="facts", horizontal=True, gap="medium"):
-            for label, value in figures:
-                st.metric(markdown_text(label), markdown_text(value), width="content")
+        facts(
+            "facts",
+            [
+                Fact(
+                    f"{count(row['good'])} of {count(row['n'])} {unit_word(row)}",
+                    percent(row["sli"]),
+                    _here(row, objective, "good"),
+                ),
+                Fact("Bad", count(row["bad"]), _here(row, objective, "bad")),
+                Fact("95% interval", interval(row["lower"], row["upper"])),
+                Fact("Target", target_percent(row["target"])),
+                *([Fact("Cut", cut_words(row))] if not missing(row["cut"]) else []),
+                Fact("Chance that the target is met", chance(row["p_met"])),
+                Fact("Unknown", count(row["unknown"]), _here(row, objective, "unknown")),
+                Fact("Excluded", count(row["excluded"]), _here(row, objective, "excluded")),
+            ],
+            border=False,
+        )
         budget_bar(row)
         lines = [
             f"Window {when(row['window_start'], seconds=False)} to {when(row['window_end'], seconds=False)}; "
@@ -357,7 +371,7 @@ def _formula(row: Row) -> None:
     if not row["counted"] or row["is_floor"]:
         return
     st.subheader("The formula with these numbers", anchor=False)
-    unit = unit_word(row).replace("\\", "")
+    unit = unit_word(row)
     # As exact as whoever checks the last line with a calculator needs it.
     budget = number(row["budget_events"], 3)
     lines = [
@@ -386,37 +400,75 @@ def _formula(row: Row) -> None:
         )
 
 
-def _worst(reader: Answers, row: Row, objective: Objective | None) -> None:
-    st.subheader("Worst tasks", anchor=False)
+SHOWN: tuple[EventClass, ...] = ("bad", "unknown", "good", "excluded")
+
+
+def _no_list(row: Row, objective: Objective | None) -> str | None:
+    """Why the events of an objective cannot be listed; None when they can."""
+    if row["sli_name"] == "composite":
+        return (
+            "A composite counts no events of its own: it weighs the burn of its objectives, each with a list."
+        )
+    if row["is_floor"]:
+        return "The floor of a band counts the events of the objective above it, which lists them."
     if objective is None:
-        st.caption("The definition of this objective is not known here, so its tasks cannot be listed.")
+        return "The definition of this objective is not known here, so what it counted cannot be listed."
+    return None
+
+
+def _events(reader: Answers, row: Row, objective: Objective | None) -> None:
+    """What was counted, an event a row: the worst of the bad ones, or those behind the other figures."""
+    listed("events")
+    st.subheader("Counted events", anchor=False)
+    reason = _no_list(row, objective)
+    if reason is not None or objective is None:
+        st.caption(reason or "")
         return
-    if not row["counted"]:
-        st.caption("None.")
-        return
+    heed("show", "Show", SHOWN)
+    which: EventClass = st.segmented_control(
+        "Show", list(SHOWN), default="bad", required=True, key="show", bind="query-params"
+    )
     mark = (str(data_folder()), reader.mark())
-    found = kept_worst(reader, objective, repr(objective), mark, row["window_start"], row["window_end"])
+    as_of = row["window_end"] if missing(row.get("evaluated_at")) else row["evaluated_at"]
+    found = kept_rows(reader, objective, repr(objective), mark, which, as_of)
     if not found:
         st.caption("None.")
         return
-    st.caption("Those with the most bad events of the window, then the newest. Click a row to open the task.")
+    beyond = which == "bad" and objective.cut is not None
+    order = "the farthest beyond the cut first" if beyond else "the newest first"
+    line = f"{counted(found[0]['matching'], f'{which} event')}, {order}"
+    if found[0]["matching"] > len(found):
+        line += f"; {count(len(found))} are shown"
+    if objective.method != "Occurrences":
+        line += ". The objective counts slices of time; these are the events in them"
+    st.caption(markdown_text(f"{line}. Click a row to open its task."))
     picked = table(
         [
             {
-                "at": when(task.at),
-                "task": task.task_id,
-                "bad": count(task.bad),
-                "value": None if task.value is None else _value(row, task.value),
+                **event,
+                "at": when(event["counted_at"]),
+                "value": None if missing(event["value"]) else _value(row, event["value"]),
+                "turns_bad": "" if missing(event["turns_bad_at"]) else when(event["turns_bad_at"]),
+                "reason": "" if missing(event["reason"]) else words({}, event["reason"]),
             }
-            for task in found
+            for event in found
         ],
-        {"at": "Counted at", "task": "Task", "bad": "Bad events", "value": "Value"},
-        key="worst",
+        {
+            "at": "Counted at",
+            "task_id": "Task",
+            "agent": "Agent",
+            "task_type": "Type",
+            "value": "Value",
+            "turns_bad": "Counts as bad from",
+            "reason": "Why",
+        },
+        key=f"events_{which}",
         selectable=True,
         drop_empty=True,
+        height=rows_height(len(found), 460),
     )
-    if picked is not None:
-        open_task(found[picked].task_id)
+    if picked is not None and not missing(found[picked]["task_id"]):
+        open_task(found[picked]["task_id"])
 
 
 def _value(row: Row, value: float) -> str:
@@ -516,7 +568,7 @@ def _preview(reader: Answers, row: Row, objective: Objective | None) -> None:
         colour, icon = colours.STATE_BADGE.get(status.state, ("gray", ":material/help:"))
         badge(words(STATE_WORDS, status.state), colour, icon)
         st.metric(
-            f"{count(status.good)} of {count(status.n)} {unit_word(row)}",
+            markdown_text(f"{count(status.good)} of {count(status.n)} {unit_word(row)}"),
             markdown_text(percent(status.sli)),
         )
         st.caption(markdown_text(target_line(changed_row)))

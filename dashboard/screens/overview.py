@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -11,6 +13,7 @@ from dashboard.cards import cards
 from dashboard.chrome import page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
+from dashboard.facts import Fact, facts
 from dashboard.filters import Scope, go, scope_address, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
@@ -63,41 +66,33 @@ def _since_yesterday(reader: Answers, scope: Scope, views: frozenset[str]) -> No
     if row is None:
         return
     st.subheader("Since yesterday", anchor=False)
-    figures: list[tuple[str, str, Any, Any, Literal["off", "inverse"], str, dict[str, Any]]] = [
-        ("Tasks", count(row["tasks"]), row["tasks_change"], count, "off", "tasks", {}),
-        (
-            "Failed or lost", count(row["failed"]), row["failed_change"], count, "inverse",
-            "tasks", {"outcome": [words(OUTCOME_WORDS, outcome) for outcome in ("failed", "lost", "dead_letter")]},
-        ),
-        (
-            "Unprotected duplicates", count(row["duplicates"]), row["duplicates_change"], count, "inverse",
-            "tasks", {"duplicate": "true"},
-        ),
-        (
-            "Human interventions", count(row["interventions"]), row["interventions_change"], count, "off",
-            "humans", {},
-        ),
-        ("Cost of model calls", usd(row["cost_usd"]), row["cost_change"], usd, "off", "cost", {"measure": "Cost"}),
-        (
-            "Active time, slowest 5%", duration(row["active_p95_s"]), row["active_p95_change_s"], duration, "inverse",
-            "cost", {"measure": "Active time"},
-        ),
-    ]  # fmt: skip
-    with st.container(key="facts_yesterday", horizontal=True, gap="medium", border=True):
-        for label, value, change, spell, colour, leads_to, narrowed in figures:
-            with st.container(width="content", gap=None):
-                if st.button(label, key=f"day_{label}", type="tertiary", icon=":material/chevron_right:",
-                             icon_position="right"):  # fmt: skip
-                    go(f"screens/{leads_to}.py", time_range="24h", **narrowed)
-                st.metric(
-                    label,
-                    markdown_text(value),
-                    delta=None if missing(change) else signed(change, spell),
-                    delta_color=colour if change else "off",
-                    delta_arrow="off" if not change else "auto",
-                    label_visibility="collapsed",
-                    width="content",
-                )
+    failed = [words(OUTCOME_WORDS, outcome) for outcome in ("failed", "lost", "dead_letter")]
+
+    def day(
+        label: str, column: str, change: str, spell: Callable[[Any], str], screen: str, *, worse: bool = False,
+        **controls: Any,
+    ) -> Fact:  # fmt: skip
+        lead = partial(go, f"screens/{screen}.py", time_range="24h", **controls)
+        changed = None if missing(row[change]) else signed(row[change], spell)
+        return Fact(label, spell(row[column]), lead, changed, worse)
+
+    facts(
+        "facts_yesterday",
+        [
+            day("Tasks", "tasks", "tasks_change", count, "tasks"),
+            day("Failed or lost", "failed", "failed_change", count, "tasks", worse=True, outcome=failed),
+            day(
+                "Unprotected duplicates", "duplicates", "duplicates_change", count, "tasks", worse=True,
+                duplicate="true",
+            ),
+            day("Human interventions", "interventions", "interventions_change", count, "humans"),
+            day("Cost of model calls", "cost_usd", "cost_change", usd, "cost", measure="Cost"),
+            day(
+                "Active time, slowest 5%", "active_p95_s", "active_p95_change_s", duration, "cost", worse=True,
+                measure="Active time",
+            ),
+        ],
+    )  # fmt: skip
     st.caption(
         "The last 24 hours; below each, the difference from the 24 hours before. A name leads to what is counted."
     )

@@ -120,6 +120,7 @@ def _findings(findings: list[Row]) -> None:
                 "kind": words({}, row["kind"]),
                 "detail": finding_detail(row["detail"]),
                 "why": reason(row["rule"]),
+                "evidence": evidence_ids(row["evidence"]),
             }
             for row in findings
         ],
@@ -252,6 +253,7 @@ def _interventions(rows: list[Row]) -> None:
                 "requested": when(row["requested_at"]),
                 "decided": when(row["decided_at"]),
                 "wait": duration(row["wait_s"]),
+                "evidence": evidence_ids(row["evidence"]),
             }
             for row in rows
         ],
@@ -283,6 +285,7 @@ def _runs(rows: list[Row]) -> None:
                 "joined": " ".join(reason(rule) for rule in row["joined_by"] or []),
                 "started": when(row["started_at"]),
                 "ended": when(row["ended_at"]),
+                "evidence": evidence_ids(row["evidence"]),
             }
             for position, row in enumerate(rows, start=1)
         ],

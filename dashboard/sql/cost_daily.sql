@@ -1,11 +1,12 @@
 -- one row per day (UTC, by start) and agent, and per day over all agents (agent NULL, whole true), of the tasks in scope
 -- inputs: scope
--- parameters: those of scope; by (`cost`, `active` or `wall`)
+-- parameters: those of scope; by (`cost`, `active`, `wall` or `tokens`)
 WITH scope AS NOT MATERIALIZED ({scope}),
 days AS (
     SELECT
         date_trunc('day', started_at) AS day, agent, cost_usd,
-        CASE $by WHEN 'cost' THEN cost_usd WHEN 'active' THEN active_s ELSE wall_s END AS measured
+        CASE $by WHEN 'cost' THEN cost_usd WHEN 'active' THEN active_s WHEN 'wall' THEN wall_s
+            ELSE coalesce(input_tokens + output_tokens, input_tokens, output_tokens) END AS measured
     FROM scope
     WHERE started_at IS NOT NULL
 ),

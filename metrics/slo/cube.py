@@ -54,10 +54,15 @@ def filled(name: str, **parts: str) -> str:
     return text
 
 
+def named(text: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `params` that `text` names: DuckDB refuses the others."""
+    names = set(_PARAMETER.findall(text))
+    return {k: v for k, v in params.items() if k in names}
+
+
 def run(con: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
-    """Execute `text` with those of `params` it names (DuckDB refuses the others)."""
-    named = set(_PARAMETER.findall(text))
-    return con.execute(text, {k: v for k, v in params.items() if k in named})
+    """Execute `text` with those of `params` it names."""
+    return con.execute(text, named(text, params))
 
 
 @dataclass(frozen=True)
@@ -350,16 +355,17 @@ class Cube:
 def own_parts(objective: Objective, start: datetime, end: datetime) -> tuple[dict[str, str], dict[str, Any]]:
     """Placeholders and parameters of a query over the raw events of one objective in (start, end]."""
     params: dict[str, Any] = {"start": start, "end": end, "due": objective.unknown.due_s}
-    where, measured = "TRUE", []
+    where = "TRUE"
     if isinstance(objective.source, EventSource):
         rows = sql("event_rows")
+        measures = objective.source.sli in THRESHOLD_SLIS
         params["slis"] = [objective.source.sli]
         writer = SqlWriter("w")
         where = f"({writer.write(objective.source.where)})"
         params.update(writer.params)
     else:
         rows = own_rows(objective.source, "own:0", params)
-        measured = ["own:0"] if _measures(objective.source) else []
+        measures = _measures(objective.source)
     for name, value in objective.scope:
         where += f" AND {name} IS NOT DISTINCT FROM $scope_{name}"
         params[f"scope_{name}"] = value
@@ -367,9 +373,15 @@ def own_parts(objective: Objective, start: datetime, end: datetime) -> tuple[dic
     if objective.cut is not None:
         params["cut"] = float(objective.cut)
         within = f"value {_SIGNS[objective.op or 'lte']} $cut"
-    excluded, _ = excluded_sql(objective, params)
-    parts = {"rows": rows, "where": where, "within": within, "excluded": excluded}
-    return parts | {"unmeasured": _unmeasured(measured, params)}, params
+    excluded, by_environment = excluded_sql(objective, params)
+    parts = {
+        "rows": rows,
+        "where": where,
+        "within": within,
+        "excluded": excluded,
+        "by_environment": by_environment,
+    }
+    return parts | {"unmeasured": "(verdict = 'good' AND value IS NULL)" if measures else "FALSE"}, params
 
 
 def slice_counts(

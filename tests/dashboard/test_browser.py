@@ -336,7 +336,7 @@ def test_a_card_leads_to_its_objective(samples_address: str, watched: Watched) -
     watched.open(samples_address + "/?range=all")
     watched.page.get_by_text("Tasks completed", exact=True).first.click()
     watched.page.wait_for_url("**/objective?*slo=task-completion*")
-    watched.says("The formula with these numbers", "Worst tasks")
+    watched.says("The formula with these numbers", "Counted events")
     watched.page.get_by_text("Try it over the last 28 days").click()
     watched.says("Save as an OpenSLO file")
     with watched.page.expect_download() as download:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dashboard.counted import counted_rows
 from dashboard.definitions import changed, definition, definitions, openslo_text
 from dashboard.door import Answers, Row, answers
-from dashboard.preview import back_test, worst
+from dashboard.preview import back_test
 from metrics.openslo import load
+from metrics.slo.counted import EventClass
+from metrics.slo.objective import UnknownPolicy
 from tests.dashboard.conftest import OpenPage, texts
+
+
+SHOWN: tuple[EventClass, ...] = ("bad", "unknown", "good", "excluded")
 
 
 @pytest.fixture
@@ -64,12 +72,55 @@ def test_another_target_and_cut_change_the_preview(samples: Path, reader: Answer
     assert (strict.target, loose.target) == (0.99, 0.5)
 
 
-def test_the_worst_tasks_are_the_bad_ones(samples: Path, reader: Answers) -> None:
-    row = next(row for row in counted(reader) if row["slo"] == "duplicate-action")
+def test_what_is_listed_is_what_was_counted(samples: Path, reader: Answers) -> None:
+    (environment,) = (reader.row("filter_choices") or {})["environments"]
+    variants: tuple[dict[str, Any], ...] = (
+        {},
+        {"verified_only": True},
+        {"exclude": (environment,)},
+        {"unknown": UnknownPolicy("exclude")},
+        {"unknown": UnknownPolicy("bad")},
+        {"unknown": UnknownPolicy("bad-after", 3600), "exclude": (environment,), "verified_only": True},
+    )
+    listed = dict.fromkeys(SHOWN, 0)
+    for row in counted(reader):
+        as_written = definition(samples, row)
+        assert as_written is not None
+        for variant in variants:
+            objective = replace(as_written, **variant)
+            status, _ = back_test(reader, samples, objective, row["evaluated_at"], repr(variant))
+            for which in SHOWN:
+                found = counted_rows(reader, objective, which, row["evaluated_at"], most=3)
+                said = getattr(status, which)
+                assert (found[0]["matching"] if found else 0) == said, (row["slo"], variant, which)
+                assert len(found) == min(3, said)
+                if not variant:
+                    assert said == row[which]
+                listed[which] += len(found)
+    assert all(listed.values())
+
+
+def test_split_objectives_list_their_own_events(samples: Path, reader: Answers) -> None:
+    parts = [p for row in counted(reader) for p in reader.rows("objective_parts", slo=row["slo"]) if p["bad"]]
+    assert len(parts) > 2
+    for part in parts:
+        row = reader.row("objective_status", slo=part["slo"], objective=part["objective"])
+        assert row is not None
+        objective = definition(samples, row)
+        assert objective is not None
+        found = counted_rows(reader, objective, "bad", row["evaluated_at"])
+        assert found[0]["matching"] == row["bad"]
+        assert {event["agent"] for event in found if row["agent"]} <= {row["agent"]}
+
+
+def test_the_farthest_beyond_the_cut_comes_first(samples: Path, reader: Answers) -> None:
+    row = next(row for row in counted(reader) if row["sli_name"] == "latency")
     objective = definition(samples, row)
     assert objective is not None
-    found = worst(reader, objective, row["window_start"], row["window_end"], most=1000)
-    assert sum(task.bad for task in found) == row["bad"] > 0
+    strict = changed(objective, objective.target, 28, Decimal("0.001"))
+    values = [e["value"] for e in counted_rows(reader, strict, "bad", row["evaluated_at"]) if e["value"]]
+    assert len(values) > 3
+    assert values == sorted(values, reverse=True)
 
 
 def test_every_objective_can_be_saved_and_read_again(tmp_path: Path) -> None:
@@ -93,5 +144,5 @@ def test_the_page_tries_and_offers_a_file(open_page: OpenPage, samples: Path) ->
     )
     said = texts(test)
     assert "Target 99.9%" in said
-    assert "Worst tasks" in said
+    assert "Counted events" in said
     assert [button.label for button in test.get("download_button")] == ["Save as an OpenSLO file"]

@@ -39,7 +39,7 @@ NOTHING = {
     "slis": '["task_completion"]',
     "op": None,
     "cut": None,
-    "bad_only": False,
+    "longest_first": True,
     "with_tasks": True,
     "kinds": '["unprotected", "approval"]',
     "kind": "approval",
@@ -123,7 +123,7 @@ def test_interventions_are_narrowed_to_a_kind_with_its_level(tmp_path: Path) -> 
     with open_reader(data) as reader:
 
         def listed(kind: str | None, level: str | None) -> list[str]:
-            asked = {**parameters, "kind": kind, "level": level}
+            asked = {**parameters, "kind": kind, "level": level, "longest_first": False}
             return [str(row["task_id"]) for row in reader.sql(query_text("humans_list"), asked).to_pylist()]
 
         assert listed(None, None) == ["task-0010", "task-0005", "task-0000"]
