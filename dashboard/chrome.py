@@ -43,6 +43,8 @@ _STYLE = """
   [class*="st-key-facts"] button { min-height: 0; padding: 0; }
   [class*="st-key-facts"] button, [class*="st-key-facts"] [data-testid="stMetricLabel"] { height: 1.6rem; }
   [class*="st-key-facts"] button > div { gap: .2rem; }
+  /* A list that is brought into view must not begin below the bar of pages. */
+  [class*="st-key-list_"] { scroll-margin-top: 4.5rem; }
   .st-key-scope { padding: .5rem .9rem .75rem; }
   [class*="st-key-card_"] [data-testid="stPageLink"] a { padding: 0; }
   [data-testid="stCaptionContainer"] code { color: inherit; }

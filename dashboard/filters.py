@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.door import Answers
 from dashboard.format import markdown_text, one_line
@@ -68,13 +69,17 @@ def heed(key: str, label: str, options: Iterable[Any], shown: Callable[[Any], st
         st.rerun()
 
 
+def filter_row(key: str, *, border: bool = True) -> DeltaGenerator:
+    """A row for filters, in which those that a narrow window has no room for come below the others."""
+    return st.container(key=key, border=border, horizontal=True, vertical_alignment="bottom", gap="small")
+
+
 def scope_filters(reader: Answers) -> Scope:
     """Draw the filter row and return what it says."""
     choices = reader.row("filter_choices") or {}
     heed("range", "Time range", RANGES)
-    with st.container(key="scope", border=True):
-        columns = st.columns([2.0, *[1.0] * len(_DIMENSIONS)], gap="small", vertical_alignment="bottom")
-        chosen = columns[0].segmented_control(
+    with filter_row("scope"):
+        chosen = st.segmented_control(
             "Tasks started in the last",
             list(RANGES),
             default=USUAL_RANGE,
@@ -83,8 +88,8 @@ def scope_filters(reader: Answers) -> Scope:
             bind="query-params",
         )
         scope: Scope = {"days": RANGES[chosen or USUAL_RANGE]}
-        for column, (parameter, (key, label)) in zip(columns[1:], _DIMENSIONS.items(), strict=True):
-            values = column.multiselect(
+        for parameter, (key, label) in _DIMENSIONS.items():
+            values = st.multiselect(
                 label, offered(key, choices.get(parameter)), key=key, bind="query-params", placeholder="any",
                 format_func=str,
             )  # fmt: skip

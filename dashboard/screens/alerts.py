@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
 from dashboard.door import Answers
-from dashboard.filters import heed, offered
+from dashboard.filters import filter_row, heed, offered
 from dashboard.format import (
     UNKNOWN,
     count,
@@ -98,16 +98,15 @@ def _list(reader: Answers, choices: Row) -> None:
     st.caption(markdown_text(" · ".join(parts)))
     heed("state", "State", STATES)
     heed("severity", "Severity", ("page", "ticket"))
-    with st.container(border=True, key="scope"):
-        columns = st.columns([2, 1, 1.4], gap="small", vertical_alignment="bottom")
-        states = columns[0].multiselect(
+    with filter_row("scope"):
+        states = st.multiselect(
             "State", STATES, default=["firing", "frozen", "pending"], key="state", bind="query-params",
-            placeholder="any",
+            placeholder="any", width=330,
         )  # fmt: skip
-        severities = columns[1].multiselect(
+        severities = st.multiselect(
             "Severity", ("page", "ticket"), key="severity", bind="query-params", placeholder="any"
         )
-        agents = columns[2].multiselect(
+        agents = st.multiselect(
             "Agent", offered("agent", choices.get("agents")), key="agent", bind="query-params", placeholder="any",
             format_func=str,
         )  # fmt: skip

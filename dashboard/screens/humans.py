@@ -80,9 +80,7 @@ def _figures(row: Row) -> None:
             Fact("Approved", count(row["approved"]), _here("approved")),
             Fact("Edited", count(row["edited"]), _here("edited")),
             Fact("Rejected", count(row["rejected"]), _here("rejected")),
-            Fact(
-                "Rejected, of these", percent(row["rejected_share"]), _here("approved", "edited", "rejected")
-            ),
+            Fact("Share rejected", percent(row["rejected_share"]), _here("approved", "edited", "rejected")),
             Fact("Waiting, median", duration(row["wait_median_s"]), longest),
             Fact("Waiting, slowest 5%", duration(row["wait_p95_s"]), longest),
             Fact("Waited in all", duration(row["wait_total_s"]), longest),
@@ -318,8 +316,9 @@ def _list(reader: Answers, scope: Scope, narrowed: Row) -> None:
         longest_first=order == LONGEST_FIRST,
     )  # fmt: skip
     only = [words({}, v) if k == "kind" else str(v) for k, v in narrowed.items() if v is not None]
-    only += [", ".join(chosen) for chosen in (kinds, decisions) if chosen]
     where = f" of {', '.join(only)}" if only else ""
+    if kinds or decisions:
+        where += f" ({'; '.join(', '.join(chosen) for chosen in (kinds, decisions) if chosen)})"
     if not rows:
         st.caption(markdown_text(f"None{where}."))
         return

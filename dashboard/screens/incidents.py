@@ -18,7 +18,7 @@ from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows
 from dashboard.configuration import ConfigurationError, metrics_settings
 from dashboard.days import drawn
 from dashboard.door import Answers, data_folder
-from dashboard.filters import RANGES, USUAL_RANGE, heed, offered
+from dashboard.filters import RANGES, USUAL_RANGE, filter_row, heed, offered
 from dashboard.format import (
     OUTCOME_WORDS,
     count,
@@ -124,9 +124,8 @@ def _filters(choices: Row) -> Row:
         ("severity", "Severity", SEVERITIES),
     ):
         heed(key, label, options)
-    with st.container(border=True, key="scope"):
-        columns = st.columns([2, 1.6, 1, 1.2, 1.6], gap="small", vertical_alignment="bottom")
-        chosen = columns[0].segmented_control(
+    with filter_row("scope"):
+        chosen = st.segmented_control(
             "Seen in the last",
             list(RANGES),
             default=USUAL_RANGE,
@@ -134,16 +133,22 @@ def _filters(choices: Row) -> Row:
             key="range",
             bind="query-params",
         )
-        states = columns[1].multiselect(
-            "State", STATES, default=["open", "reopened"], key="state", bind="query-params", placeholder="any"
+        states = st.multiselect(
+            "State",
+            STATES,
+            default=["open", "reopened"],
+            key="state",
+            bind="query-params",
+            placeholder="any",
+            width=250,
         )
-        severities = columns[2].multiselect(
+        severities = st.multiselect(
             "Severity", SEVERITIES, key="severity", bind="query-params", placeholder="any"
         )
-        agents = columns[3].multiselect(
+        agents = st.multiselect(
             "Agent", offered("agent", choices["agents"]), key="agent", bind="query-params", placeholder="any"
         )
-        kinds = columns[4].multiselect(
+        kinds = st.multiselect(
             "Kind", offered("kind", choices["kinds"]), key="kind", bind="query-params", placeholder="any"
         )
     listed = {"states": states, "severities": severities, "agents": agents, "kinds": kinds}

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers
-from dashboard.filters import RANGES, heed, offered
+from dashboard.filters import RANGES, filter_row, heed, offered
 from dashboard.format import (
     OUTCOME_GLYPHS,
     OUTCOME_WORDS,
@@ -98,38 +98,37 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
     first = _day(choices["first_started"])
     last = _day(choices["last_started"])
     with st.container(border=True, key="filters"):
-        top = st.columns([1.45, 1.35, 1.1, 1.2], gap="small", vertical_alignment="bottom")
-        span = top[0].segmented_control(
-            "Started in the last",
-            list(RANGES),
-            default="all",
-            required=True,
-            key="range",
-            bind="query-params",
-        )
-        days = top[1].date_input(
-            "Or on (UTC)", value=(), min_value=first, max_value=last, key="day", bind="query-params"
-        )
-        outcomes = top[2].multiselect(
-            "Outcome", list(OUTCOME_WORDS), key="outcome", bind="query-params", placeholder="any",
-            format_func=lambda outcome: words(OUTCOME_WORDS, outcome),
-        )  # fmt: skip
-        text = top[3].text_input(
-            "Id contains", key="q", bind="query-params", placeholder="task, trace or conversation"
-        )
-        narrowed = {
-            parameter: column.multiselect(
-                label,
-                offered(key, choices[parameter]),
-                key=key,
+        with filter_row("scope_when", border=False):
+            span = st.segmented_control(
+                "Started in the last",
+                list(RANGES),
+                default="all",
+                required=True,
+                key="range",
                 bind="query-params",
-                placeholder="any",
-                format_func=str,
             )
-            for column, (parameter, (key, label)) in zip(
-                st.columns(len(_NARROWED), gap="small"), _NARROWED.items(), strict=True
+            days = st.date_input(
+                "Or on (UTC)", value=(), min_value=first, max_value=last, key="day", bind="query-params"
             )
-        }
+            outcomes = st.multiselect(
+                "Outcome", list(OUTCOME_WORDS), key="outcome", bind="query-params", placeholder="any",
+                format_func=lambda outcome: words(OUTCOME_WORDS, outcome),
+            )  # fmt: skip
+            text = st.text_input(
+                "Id contains", key="q", bind="query-params", placeholder="task, trace or conversation"
+            )
+        with filter_row("scope_whose", border=False):
+            narrowed = {
+                parameter: st.multiselect(
+                    label,
+                    offered(key, choices[parameter]),
+                    key=key,
+                    bind="query-params",
+                    placeholder="any",
+                    format_func=str,
+                )
+                for parameter, (key, label) in _NARROWED.items()
+            }
         narrowed["outcomes"] = outcomes
         with st.container(horizontal=True):
             duplicates = st.checkbox("Has an unprotected duplicate", key="duplicate", bind="query-params")

@@ -438,3 +438,29 @@ def test_a_figure_of_the_day_and_a_bar_lead_to_their_tasks(twelve_address: str, 
     watched.page.wait_for_url("**/tasks?*outcome=completed*")
     watched.says("tasks, newest first")
     assert parse_qs(urlsplit(watched.page.url).query)["day"] == ["2026-11-20"]
+
+
+def test_a_figure_brings_its_list_into_view_in_a_narrow_window(twelve_address: str, watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": 700, "height": 900})
+    watched.open(twelve_address + "/humans?range=all&order=longest+wait+first")
+    row = watched.page.locator(".st-key-scope")
+    cut_off = row.evaluate("e => [...e.querySelectorAll('*')].some(x => x.scrollWidth > x.clientWidth + 1 && "
+                           "getComputedStyle(x).overflowX !== 'visible')")  # fmt: skip
+    assert not cut_off
+    # A row that was clicked narrows the list; a figure counts whatever its own controls say.
+    table = watched.page.locator('[data-testid="stDataFrame"]').first
+    table.scroll_into_view_if_needed()
+    table.click(position={"x": 60, "y": 50})
+    watched.says("3 interventions of approval, longest wait first.")
+    watched.page.get_by_role("button", name="Approved").click()
+    watched.says("3 interventions (approved), open ones first.")
+    watched.page.wait_for_function(
+        """() => {
+            const top = document.querySelector('.st-key-list_interventions').getBoundingClientRect().top
+            return top >= 0 && top < innerHeight
+        }"""
+    )
+    watched.page.wait_for_url("**/humans?*decision=approved*")
+    link = parse_qs(urlsplit(watched.page.url).query)
+    assert link == {"range": ["all"], "decision": ["approved"]}
+    assert watched.errors == []

@@ -20,7 +20,6 @@ from metrics.slo.counted import EventClass
 from metrics.slo.objective import UnknownPolicy
 from tests.dashboard.conftest import OpenPage, texts
 
-
 SHOWN: tuple[EventClass, ...] = ("bad", "unknown", "good", "excluded")
 
 

@@ -290,7 +290,7 @@ def test_humans_are_counted_by_decision_and_wait(open_page: OpenPage, tmp_path: 
     said = texts(test)
     assert "Interventions 3" in said
     assert "Tasks with one 3 of 12" in said
-    assert "Approved 3\nEdited 0\nRejected 0\nRejected, of these 0%" in said
+    assert "Approved 3\nEdited 0\nRejected 0\nShare rejected 0%" in said
     assert "Waiting, median 11 min 46 s" in said
     assert list(frame_with(test, "Requested")["Task"]) == ["task-0010", "task-0005", "task-0000"]
     assert "No human took part" in texts(open_page(data, "screens/humans.py", agent="nobody", range="24h"))
