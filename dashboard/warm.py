@@ -49,6 +49,7 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
                 "tool": None,
                 "agent": None,
                 "suspected": False,
+                "only": None,
                 "kinds": '["unprotected"]',
             },
         ),

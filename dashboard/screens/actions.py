@@ -10,6 +10,7 @@ from dashboard import charts, colours
 from dashboard.chrome import page, rows_height, table
 from dashboard.days import drawn
 from dashboard.door import Answers
+from dashboard.facts import Fact, Here, facts, listed, turn
 from dashboard.filters import Scope, scope_filters
 from dashboard.format import (
     CAUSE_WORDS,
@@ -41,6 +42,11 @@ KIND_STYLE = {
     "no_op": (colours.GREY, "."),
 }
 SUSPECTED = "suspected"
+KINDS = (*(words(DUPLICATE_WORDS, kind) for kind in KIND_STYLE), SUSPECTED)
+"""What the list of repeats can show: the kinds of `KIND_STYLE` in words, and those that no trace proves."""
+ALL = "all"
+PARTS = {ALL: None, "proven to take effect twice": "proven", "undone later": "undone"}
+"""Of these, what the list is narrowed to."""
 
 
 def show(reader: Answers) -> None:
@@ -62,23 +68,37 @@ def show(reader: Answers) -> None:
 
 
 def _figures(row: Row) -> None:
-    with st.container(key="facts", horizontal=True, gap="medium", border=True):
-        for label, value in (
-            ("Executed side effects", count(row["executed"])),
-            ("Unprotected duplicates", count(row["unprotected"])),
-            ("Of all executed", percent(row["unprotected_share"])),
-            ("Proven to take effect twice", count(row["proven"])),
-            ("Undone later", count(row["undone"])),
-            ("Protected by a key", count(row["protected"])),
-            ("Without effect", count(row["no_op"])),
-            ("Suspected", count(row["suspected"])),
-            ("Calls with a key", percent(row["key_coverage"])),
-        ):
-            st.metric(label, markdown_text(value), width="content")
+    unprotected, protected, no_op, suspected = (_here(kind) for kind in KINDS)
+    tools = Here("tools", {})
+    facts(
+        "facts",
+        [
+            Fact("Executed side effects", count(row["executed"]), tools),
+            Fact("Unprotected duplicates", count(row["unprotected"]), unprotected),
+            Fact("Of all executed", percent(row["unprotected_share"]), unprotected),
+            Fact(
+                "Proven to take effect twice",
+                count(row["proven"]),
+                _here(KINDS[0], "proven to take effect twice"),
+            ),
+            Fact("Undone later", count(row["undone"]), _here(KINDS[0], "undone later")),
+            Fact("Protected by a key", count(row["protected"]), protected),
+            Fact("Without effect", count(row["no_op"]), no_op),
+            Fact("Suspected", count(row["suspected"]), suspected),
+            Fact("Calls with a key", percent(row["key_coverage"]), tools),
+        ],
+    )
+    st.caption("A name leads to what it counts: the tools below, or the repeats at the end of this page.")
+
+
+def _here(kind: str, part: str = ALL) -> Here:
+    """The list of repeats, of this kind and part."""
+    return Here("repeats", {"kind": kind, "only": part})
 
 
 def _tools(rows: list[Row]) -> str | None:
     """Tools with what to do about them; returns the one that was clicked."""
+    listed("tools")
     st.subheader("Tools to fix first", anchor=False)
     st.caption(
         "Every tool with a side effect. A call with an idempotency key that the tool honours cannot be done twice. "
@@ -109,7 +129,7 @@ def _tools(rows: list[Row]) -> str | None:
             "uncertain": "Ended unknown",
             "advice": "What to do",
         },
-        key="tools",
+        key=f"tools_{turn()}",
         selectable=True,
         height=rows_height(len(rows)),
         config={
@@ -166,7 +186,7 @@ def _breakdown(rows: list[Row]) -> Row:
                     "protected": "Prot.",
                     "no_op": "No effect",
                 },
-                key=f"by_{dimension}",
+                key=f"by_{dimension}_{turn()}",
                 selectable=True,
                 config={
                     name: st.column_config.Column(alignment="right", width=width)
@@ -179,19 +199,26 @@ def _breakdown(rows: list[Row]) -> Row:
 
 
 def _repeats(reader: Answers, scope: Scope, narrowed: Row) -> None:
+    listed("repeats")
     st.subheader("Repeats", anchor=False)
-    options = [words(DUPLICATE_WORDS, kind) for kind in KIND_STYLE] + [SUSPECTED]
-    kind = st.segmented_control(
-        "Kind", options, default=options[0], required=True, key="kind", bind="query-params",
-        label_visibility="collapsed",
-    )  # fmt: skip
+    with st.container(horizontal=True):
+        kind = st.segmented_control(
+            "Kind", KINDS, default=KINDS[0], required=True, key="kind", bind="query-params",
+            label_visibility="collapsed",
+        )  # fmt: skip
+        part = st.segmented_control(
+            "Only", list(PARTS), default=ALL, required=True, key="only", bind="query-params",
+            label_visibility="collapsed",
+        )  # fmt: skip
     chosen = next((key for key in KIND_STYLE if words(DUPLICATE_WORDS, key) == kind), None)
     rows = reader.rows(
         "actions_repeats", **scope, **narrowed, suspected=kind == SUSPECTED,
-        kinds=None if chosen is None else f'["{chosen}"]',
+        kinds=None if chosen is None else f'["{chosen}"]', only=PARTS[part],
     )  # fmt: skip
     only = [words(CAUSE_WORDS, v) if k == "cause" else str(v) for k, v in narrowed.items() if v is not None]
     where = f" of {', '.join(only)}" if only else ""
+    if part != ALL:
+        where += f" ({part})"
     if not rows:
         st.caption(markdown_text(f"None{where}."))
         return

@@ -321,9 +321,9 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("part", HOSTILE)
-def test_a_text_of_a_megabyte_of_it_is_looked_through(part: str) -> None:
-    """What grows with the square of the length does not come to an end here: the suite's time limit ends it."""
-    text = part * (1_000_000 // len(part)) + f" password: {WORD}"
+def test_a_long_text_of_it_is_looked_through(part: str) -> None:
+    """What grows with the square of the length froze the process at a tenth of this: the suite's time limit ends it."""
+    text = part * (300_000 // len(part)) + f" password: {WORD}"
     [clean] = Redactor(RedactionRules(), b"k" * 32)._clean(
         [orjson.dumps({"a": text, part * 9: text}).decode()]
     )

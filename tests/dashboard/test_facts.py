@@ -183,6 +183,26 @@ def test_an_objective_without_a_list_says_why(
     assert [b.label for b in test.button if "Unknown" in b.label or " of " in b.label] == []
 
 
+def test_figures_of_actions_lead_to_the_repeats_they_count(open_page: OpenPage, samples: Path) -> None:
+    test = open_page(samples, "screens/actions.py", range="all")
+    counted = 0
+    for name in (
+        "Unprotected duplicates",
+        "Proven to take effect twice",
+        "Undone later",
+        "Protected by a key",
+        "Without effect",
+        "Suspected",
+    ):
+        value = int(figure(follow(test, name), name))
+        assert (f"{value} repeat" if value else "None") in texts(test), name
+        counted += value
+    assert counted > 3
+    assert test.query_params["kind"] == "suspected"
+    follow(test, "Undone later")
+    assert test.query_params["only"] == "undone later"
+
+
 def test_figures_of_data_lead_to_the_lists_there_are(open_page: OpenPage, samples: Path) -> None:
     test = open_page(samples, "screens/data.py")
     assert [b.label for b in test.button] == ["Spans", "Last received", "On disk"]

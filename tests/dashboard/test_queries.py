@@ -48,6 +48,7 @@ NOTHING = {
     "tool": "issue_refund",
     "agent": None,
     "suspected": False,
+    "only": "proven",
     "decisions": '["open"]',
     "by": "cost",
     "states": '["open"]',
