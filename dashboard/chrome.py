@@ -40,6 +40,7 @@ _STYLE = """
   [class*="st-key-facts"] [data-testid="stMetricValue"] { font-size: 1.2rem; }
   [class*="st-key-facts"] [data-testid="stMetric"] { padding: 0; }
   /* As high as the names of figures that lead nowhere, so that all values stand on one line. */
+  .stHorizontalBlock[class*="st-key-facts"] { row-gap: .9rem; }
   [class*="st-key-facts"] button { min-height: 0; padding: 0; }
   [class*="st-key-facts"] button, [class*="st-key-facts"] [data-testid="stMetricLabel"] { height: 1.6rem; }
   [class*="st-key-facts"] button > div { gap: .2rem; }

@@ -69,7 +69,7 @@ def heed(key: str, label: str, options: Iterable[Any], shown: Callable[[Any], st
         st.rerun()
 
 
-def filter_row(key: str, *, border: bool = True) -> DeltaGenerator:
+def filter_bar(key: str, *, border: bool = True) -> DeltaGenerator:
     """A row for filters, in which those that a narrow window has no room for come below the others."""
     return st.container(key=key, border=border, horizontal=True, vertical_alignment="bottom", gap="small")
 
@@ -78,7 +78,7 @@ def scope_filters(reader: Answers) -> Scope:
     """Draw the filter row and return what it says."""
     choices = reader.row("filter_choices") or {}
     heed("range", "Time range", RANGES)
-    with filter_row("scope"):
+    with filter_bar("scope"):
         chosen = st.segmented_control(
             "Tasks started in the last",
             list(RANGES),

@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
 from dashboard.door import Answers
-from dashboard.filters import filter_row, heed, offered
+from dashboard.filters import filter_bar, heed, offered
 from dashboard.format import (
     UNKNOWN,
     count,
@@ -98,7 +98,7 @@ def _list(reader: Answers, choices: Row) -> None:
     st.caption(markdown_text(" · ".join(parts)))
     heed("state", "State", STATES)
     heed("severity", "Severity", ("page", "ticket"))
-    with filter_row("scope"):
+    with filter_bar("scope"):
         states = st.multiselect(
             "State", STATES, default=["firing", "frozen", "pending"], key="state", bind="query-params",
             placeholder="any", width=330,

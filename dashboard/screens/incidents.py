@@ -18,7 +18,7 @@ from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows
 from dashboard.configuration import ConfigurationError, metrics_settings
 from dashboard.days import drawn
 from dashboard.door import Answers, data_folder
-from dashboard.filters import RANGES, USUAL_RANGE, filter_row, heed, offered
+from dashboard.filters import RANGES, USUAL_RANGE, filter_bar, heed, offered
 from dashboard.format import (
     OUTCOME_WORDS,
     count,
@@ -124,7 +124,7 @@ def _filters(choices: Row) -> Row:
         ("severity", "Severity", SEVERITIES),
     ):
         heed(key, label, options)
-    with filter_row("scope"):
+    with filter_bar("scope"):
         chosen = st.segmented_control(
             "Seen in the last",
             list(RANGES),

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers
-from dashboard.filters import RANGES, filter_row, heed, offered
+from dashboard.filters import RANGES, filter_bar, heed, offered
 from dashboard.format import (
     OUTCOME_GLYPHS,
     OUTCOME_WORDS,
@@ -98,7 +98,7 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
     first = _day(choices["first_started"])
     last = _day(choices["last_started"])
     with st.container(border=True, key="filters"):
-        with filter_row("scope_when", border=False):
+        with filter_bar("scope_when", border=False):
             span = st.segmented_control(
                 "Started in the last",
                 list(RANGES),
@@ -117,7 +117,7 @@ def _filters(choices: dict[str, Any]) -> dict[str, Any]:
             text = st.text_input(
                 "Id contains", key="q", bind="query-params", placeholder="task, trace or conversation"
             )
-        with filter_row("scope_whose", border=False):
+        with filter_bar("scope_whose", border=False):
             narrowed = {
                 parameter: st.multiselect(
                     label,
