@@ -20,10 +20,31 @@ from metrics.openslo import load
 from metrics.slo.counted import EventClass, counted_events
 from metrics.slo.cube import run
 from metrics.slo.evaluate import evaluate
-from metrics.slo.objective import UnknownPolicy
+from metrics.slo.objective import ConjunctionSource, EventSource, Part, TaskSource, UnknownPolicy
+from metrics.slo.predicate import TASK_COLUMNS, parse
 from tests.dashboard.conftest import OpenPage, texts
 
 SHOWN: tuple[EventClass, ...] = ("bad", "unknown", "good", "excluded")
+
+
+OWN: tuple[dict[str, Any], ...] = (
+    {
+        "source": TaskSource(
+            total=parse("runs >= 1", TASK_COLUMNS), bad=parse("outcome = 'lost'", TASK_COLUMNS)
+        )
+    },
+    {
+        "source": TaskSource(total=parse("runs >= 1", TASK_COLUMNS), value="cost_usd"),
+        "op": "lte",
+        "cut": Decimal("0.002"),
+    },
+    {
+        "source": ConjunctionSource(
+            (Part(EventSource("task_completion")), Part(EventSource("latency"), "lte", Decimal(60)))
+        )
+    },
+)
+"""Objectives over conditions of their own: on tasks, on a value of tasks, and on several SLIs at once."""
 
 
 @pytest.fixture
@@ -88,6 +109,7 @@ def test_what_is_listed_is_what_was_counted(samples: Path, reader: Answers) -> N
     as_of = rows[0]["evaluated_at"]
     written = [found for row in rows if (found := definition(samples, row)) is not None]
     assert len(written) == len(rows) > 5
+    written += [replace(written[0], slo=f"own-{place}", **own) for place, own in enumerate(OWN)]
     listed = dict.fromkeys(SHOWN, 0)
     with duckdb.connect(":memory:") as con:
         for view in ("sli_events", "tasks"):
