@@ -2,9 +2,10 @@
 -- inputs: rows of sli_events or tasks (event_rows.sql, task_rows.sql)
 -- Slices are aligned to 1970 UTC, so a slice means the same whenever it is looked at.
 WITH rows AS ({rows}), due AS (
-    SELECT *, CASE WHEN verdict = 'unknown' OR {unmeasured}
+    SELECT *, CASE WHEN verdict = 'excluded' OR {by_environment} THEN 'excluded'
+                   WHEN verdict = 'unknown' OR {unmeasured}
                    THEN CASE WHEN event_time + to_seconds($due) <= $end THEN 'bad' ELSE 'unknown' END
-                   WHEN verdict = 'excluded' OR {excluded} THEN 'excluded'
+                   WHEN {excluded} THEN 'excluded'
                    WHEN verdict = 'good' THEN CASE WHEN {within} THEN 'good' ELSE 'bad' END
                    ELSE verdict END AS class
     FROM rows

@@ -3,8 +3,9 @@
 WITH rows AS ({rows}), due AS (
     SELECT task_id, value,
            CASE WHEN verdict = 'unknown' OR {unmeasured} THEN event_time + to_seconds($due) ELSE event_time END AS counted_at,
-           CASE WHEN verdict = 'unknown' OR {unmeasured} THEN 'bad'
-                WHEN verdict = 'excluded' OR {excluded} THEN 'excluded'
+           CASE WHEN verdict = 'excluded' OR {by_environment} THEN 'excluded'
+                WHEN verdict = 'unknown' OR {unmeasured} THEN 'bad'
+                WHEN {excluded} THEN 'excluded'
                 WHEN verdict = 'good' THEN CASE WHEN {within} THEN 'good' ELSE 'bad' END
                 ELSE verdict END AS class
     FROM rows
