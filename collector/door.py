@@ -58,6 +58,7 @@ class Door:
         self._health = health
         slots = settings.query_concurrency
         self._threads = ThreadPoolExecutor(slots, thread_name_prefix="query")
+        self._closing = False
         self._asked = 0
         self._most = slots * (1 + _WAITING_PER_SLOT)
         self._running: set[duckdb.DuckDBPyConnection] = set()
@@ -90,6 +91,9 @@ class Door:
             return _error(413, f"a question has at most {_MOST_QUESTION_BYTES} bytes")
         try:
             question = json.loads(body)
+            unknown = sorted(set(question) - {"sql", "params"}) if isinstance(question, dict) else []
+            if unknown:
+                return _error(400, f"{unknown[0][:40]!r}: no such key; there are 'sql' and 'params'")
             sql, params = question["sql"], question.get("params")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return _error(400, 'send a JSON object {"sql": TEXT, "params": LIST or OBJECT}')
@@ -107,6 +111,10 @@ class Door:
             return _error(503, str(e), {"retry-after": "1"})
         except duckdb.Error as e:
             return _error(400, str(e))
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise
+            return _error(503, "the collector is stopping", {"retry-after": "1"})
         finally:
             self._asked -= 1
         return Response(body, media_type=ARROW_STREAM)
@@ -122,7 +130,11 @@ class Door:
                 return self._stream(con.sql(sql, params=params or None))
             except (duckdb.InterruptException, duckdb.OutOfMemoryException, MemoryError) as e:
                 raise QueryRefused(watch.reason or _stopped(e)) from e
+            except duckdb.Error as e:
+                self._store.note_damage(e)
+                raise
             except (OSError, pa.ArrowException) as e:
+                self._store.note_damage(e)
                 # What goes wrong after the first rows comes through Arrow, which knows no kinds of errors.
                 raise QueryRefused(watch.reason or _stopped(e)) from e
 
@@ -167,6 +179,8 @@ class Door:
                 con.interrupt()
 
     def close(self) -> None:
+        """Stop the queries that run or wait."""
+        self._closing = True
         self.interrupt()
         self._threads.shutdown(wait=False, cancel_futures=True)
 

@@ -21,6 +21,7 @@ from collector.decode import BadRequest, Encoding, Rows, Signal, decode_rows, ta
 from collector.policy import TooManyItems
 from collector.precedence import give_way
 from collector.request_size import LARGE
+from collector.seldom import Seldom
 from collector.store import Store, StoreBusyError
 
 log = logging.getLogger("agent_slo.intake")
@@ -89,6 +90,9 @@ class Intake:
         self.budget = budget
         self.counters = counters
         self._store = store
+        self._seldom = Seldom(log)
+        self._waiting: set[asyncio.Future[Outcome]] = set()
+        self._given_up = False
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._large: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
@@ -117,10 +121,28 @@ class Intake:
 
     async def submit(self, signal: Signal, encoding: Encoding, body: bytes) -> Outcome:
         """Wait until the request is committed or refused."""
+        if self._given_up:
+            return _STOPPING
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Outcome] = loop.create_future()
         (self._queue if len(body) <= LARGE else self._large).put(_Item(signal, encoding, body, answer, loop))
-        return await answer
+        self._waiting.add(answer)
+        try:
+            return await answer
+        finally:
+            self._waiting.discard(answer)
+
+    def give_up(self) -> None:
+        """Tell all who still wait to send again: the stop has no more time for their commit. From the event loop."""
+        self._given_up = True
+        if self._waiting:
+            log.warning(
+                "stopping: %d requests are not committed yet; their senders are told to send again",
+                len(self._waiting),
+            )
+        for answer in self._waiting:
+            if not answer.done():
+                answer.set_result(_STOPPING)
 
     def _run_large(self) -> None:
         give_way()
@@ -226,10 +248,10 @@ class Intake:
         try:
             self._store.append(batch)
         except StoreBusyError as e:
-            log.error("%s", e)
+            self._seldom.tell(logging.ERROR, type(e.__cause__ or e).__name__, f"nothing is stored: {e}")
             return Outcome("busy", str(e))
-        except Exception as e:
-            log.exception("commit failed")
+        except Exception as e:  # noqa: BLE001 - logged, and told to the sender
+            self._seldom.tell(logging.ERROR, type(e).__name__, "commit failed", e)
             return Outcome("busy", f"commit failed ({type(e).__name__}), send again")
         self.counters.commit(time.monotonic() - started)
         self._count_redacted()
@@ -245,6 +267,7 @@ class Intake:
                 self.counters.set("redacted", number, type=kind)
 
 
+_STOPPING = Outcome("busy", "the collector is stopping, send again")
 _NO_MEMORY = Outcome("busy", "no memory for this request, send again")
 
 

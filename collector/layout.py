@@ -22,6 +22,14 @@ class StoreBusyError(StoreError):
     """The store cannot take data now; the same request may succeed in a few seconds."""
 
 
+class NoRoomError(StoreBusyError):
+    """There is too little space on the volume."""
+
+
+class FolderGoneError(StoreBusyError):
+    """The files that are open are not those in the data folder any more."""
+
+
 @dataclass(frozen=True)
 class SpanPath:
     """One file of spans: as it was received (`first` = `last`), or several of those merged."""

@@ -203,7 +203,12 @@ class OtlpGrpc(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def start(self) -> None:
         await self._server.start()
-        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        await self.tell_health(True)
+
+    async def tell_health(self, serving: bool) -> None:
+        """What grpc.health.v1 says from now on."""
+        status = health_pb2.HealthCheckResponse
+        await self._health.set("", status.SERVING if serving else status.NOT_SERVING)
 
     async def stop(self, grace: float) -> None:
         """Refuse new calls, let those in flight finish for `grace` seconds."""

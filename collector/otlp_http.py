@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -35,7 +35,13 @@ _PREFLIGHT = {
     "access-control-max-age": "600",
 }
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-_FOREIGN = "this address is for local senders: use the host 127.0.0.1 or localhost in the endpoint"
+_FOREIGN = (
+    "this address is for local senders: use the host 127.0.0.1 or localhost in the endpoint. To take spans from "
+    "containers and other machines set collector.http (or --http) to 0.0.0.0:4318, and a token"
+)
+_STOPPING = "the collector is stopping, send again"
+READY = ("ok", "degraded")
+"""States in which what is sent is stored."""
 
 
 class Refusal(Exception):
@@ -72,6 +78,8 @@ class OtlpHttp:
         self.origins = origins
         self.health = health
         self.closing = False
+        self._given_up = False
+        self._reading: set[asyncio.Timeout] = set()
         self._inflaters = ThreadPoolExecutor(2, thread_name_prefix="inflate")
         self.app = Starlette(
             routes=[
@@ -101,7 +109,7 @@ class OtlpHttp:
         health = self.health()
         # Ready means: send here. Spans are stored as safely while the derivation lags or fails, and a sender that is
         # kept away loses what it cannot hold.
-        return JSONResponse(health, 200 if health["state"] in ("ok", "degraded") else 503)
+        return JSONResponse(health, 200 if health["state"] in READY else 503)
 
     async def _metrics(self, request: Request) -> Response:
         if (refused := self._foreign(request, guarded=self.access.needed("read"))) is not None:
@@ -140,8 +148,8 @@ class OtlpHttp:
             self.counters.add("requests", transport="http", signal=label, answer=str(r.status))
             error_encoding: Encoding = encoding or "json"
             body = answers.error(r.status, r.message, error_encoding)
-            # Who was too slow with the body is not waited for again.
-            slow = {"connection": "close"} if r.status == 408 else {}
+            # Who was too slow with the body is not waited for again, nor anybody by a collector that ends.
+            slow = {"connection": "close"} if r.status == 408 or self._given_up else {}
             await _respond(
                 send,
                 r.status,
@@ -195,7 +203,7 @@ class OtlpHttp:
         if length > self.max_bytes:
             raise self._too_large()
         if self.closing:
-            raise busy("the collector is stopping")
+            raise busy(_STOPPING)
         budget = self.intake.budget
         if budget.requests >= budget.max_requests:
             raise self._full("requests")
@@ -208,16 +216,19 @@ class OtlpHttp:
                 raise self._full("bytes")
             body = bytearray()
             try:
-                async with asyncio.timeout(_BODY_SECONDS):
-                    while incoming.more:
-                        async for piece in _window(incoming):
-                            body += piece
-                            if len(body) > self.max_bytes:
-                                raise self._too_large()
-                            if not budget.take(len(body) - held):
-                                raise self._full("bytes")
-                            held = len(body)
+                async with asyncio.timeout(_BODY_SECONDS) as limit:
+                    with self._may_give_up(limit):
+                        while incoming.more:
+                            async for piece in _window(incoming):
+                                body += piece
+                                if len(body) > self.max_bytes:
+                                    raise self._too_large()
+                                if not budget.take(len(body) - held):
+                                    raise self._full("bytes")
+                                held = len(body)
             except TimeoutError as e:
+                if self._given_up:
+                    raise busy(_STOPPING) from e
                 raise Refusal(408, f"the body was not complete after {_BODY_SECONDS:.0f} s") from e
             if not budget.enter():
                 raise self._full("requests")
@@ -251,6 +262,22 @@ class OtlpHttp:
             self.counters.add("refused", reason="store")
             raise busy(outcome.message)
         return outcome
+
+    @contextlib.contextmanager
+    def _may_give_up(self, limit: asyncio.Timeout) -> Iterator[None]:
+        self._reading.add(limit)
+        try:
+            yield
+        finally:
+            self._reading.discard(limit)
+
+    def give_up(self) -> None:
+        """Answer all whose body is still coming with 503: the stop has no more time for them. From the event loop."""
+        self._given_up = True
+        now = asyncio.get_running_loop().time()
+        for limit in self._reading:
+            if not limit.expired():
+                limit.reschedule(now)
 
     async def _inflate(self, data: bytes, compression: str) -> bytes:
         try:
@@ -320,11 +347,11 @@ class _Export:
 
 
 def host_name(header: str) -> str:
-    """The name or address in a Host header, lower case, without the port."""
+    """The name or address in a Host header, lower case, without the port and the dot that ends a full name."""
     host = header.lower()
     if host.startswith("["):
         return host[1:].split("]")[0]
-    return host.rsplit(":", 1)[0] if host.count(":") == 1 else host
+    return (host.rsplit(":", 1)[0] if host.count(":") == 1 else host).removesuffix(".")
 
 
 async def _respond(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from collector import views
 from collector.layout import DataFolder, StoreError, quoted
-from collector.repair import damage_position
+from collector.repair import damage_position, missing_bytes
 from collector.statement import QueryRefused, check_statement
 
 log = logging.getLogger("agent_slo.reader")
@@ -198,6 +198,10 @@ def _open_files(folder: DataFolder) -> Reader:
 
 def _attach(con: duckdb.DuckDBPyConnection, path: Path, alias: str, reader: Reader) -> bool:
     try:
+        if os.access(path, os.R_OK) and (missing := missing_bytes(path)):
+            reader.skipped.append(f"{path.name}: its last {missing} bytes are missing")
+            log.warning("left out %s: its last %d bytes are missing", path, missing)
+            return False
         con.execute(f"ATTACH {quoted(path)} AS {alias} (READ_ONLY)")
         return True
     except duckdb.Error as e:

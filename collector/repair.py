@@ -6,15 +6,28 @@ Everything before N is whole transactions, so the log is copied aside, cut at N 
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
+import struct
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+log = logging.getLogger("agent_slo.store")
 
 _POSITION = re.compile(r"WAL file.*byte position (\d+)", re.DOTALL)
 # A DuckDB file begins with three 4 KiB headers; a shorter one was never finished and holds nothing.
 _SMALLEST_FILE = 12_288
+_MAGIC = b"DUCK"
+# The two headers that a checkpoint writes in turn: checksum, number, two blocks, how many blocks of what size.
+_HEADERS = (4_096, 8_192)
+_HEADER = struct.Struct("<QQqqQQ")
+_BLOCK = re.compile(r"stored checksum (\d+) in block at location (\d+)")
+_NAMED = re.compile(r'(?:Could not read|Could not seek|Cannot read).*?file "([^"]+)"', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -40,14 +53,81 @@ def damage_position(message: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
+def missing_bytes(database: Path) -> int:
+    """Bytes that a database file lacks of what its newest header counts; 0 when it is whole or no such file.
+
+    Only the headers are read, so this costs nothing; whether the blocks hold what they held it does not tell. Not for
+    a file that this process has open: it would lose its lock. Raises OSError when it cannot be read.
+    """
+    with database.open("rb") as f:
+        begin = f.read(_SMALLEST_FILE)
+    if len(begin) < _SMALLEST_FILE or begin[8:12] != _MAGIC:
+        return 0
+    newest = max((_HEADER.unpack_from(begin, at) for at in _HEADERS), key=lambda h: h[1])
+    *_, blocks, block_size = newest
+    if block_size.bit_count() != 1 or block_size > 1 << 20:  # a layout that we do not know
+        return 0
+    return int(max(0, _SMALLEST_FILE + blocks * block_size - database.stat().st_size))
+
+
+def damaged_file(message: str, files: Sequence[Path]) -> tuple[Path, str] | None:
+    """The file that DuckDB's complaint is about and a line about it; None when it complains of other things.
+
+    A wrong checksum is told without a file, but with what is stored in front of the block: that finds it.
+    """
+    if (named := _NAMED.search(message)) is not None:
+        found = next((f for f in files if f == Path(named[1])), None)
+        return None if found is None else (found, _unreadable(found, "a part of it is missing"))
+    block = _BLOCK.search(message)
+    if block is None:
+        return None
+    # Not in this process: whoever closes a file gives up all locks that the process holds on it, the engine's too.
+    look = [sys.executable, "-I", "-S", "-c", _FIND, block[2], int(block[1]).to_bytes(8, "little").hex()]
+    try:
+        answer = subprocess.run(
+            [*look, *map(str, files)], capture_output=True, text=True, timeout=_FIND_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as e:
+        log.warning("a file is damaged, which one cannot be told (%s): %s", e, message.splitlines()[0])
+        return None
+    name = answer.stdout.rstrip("\n")
+    return (
+        (Path(name), _unreadable(Path(name), f"bytes after {block[2]} are not what was written"))
+        if name
+        else None
+    )
+
+
+_FIND_SECONDS = 30.0
+_FIND = """
+import sys
+for name in sys.argv[3:]:
+    try:
+        with open(name, "rb") as f:
+            f.seek(int(sys.argv[1]))
+            if f.read(8) == bytes.fromhex(sys.argv[2]):
+                print(name)
+                break
+    except FileNotFoundError:
+        continue
+"""
+
+
+def _unreadable(file: Path, what: str) -> str:
+    return (
+        f"{file}: damaged, {what}; queries over it fail. Stop the collector and put a copy of the file in its place, "
+        "or move it (and its .wal) out of the data folder to go on without it"
+    )
+
+
 def cut_log(database: Path, position: int, copies: Path) -> Repair:
     """Copy the log of `database` into `copies`, then cut it at `position` bytes."""
-    log = database.with_name(database.name + ".wal")
-    size = log.stat().st_size
-    copy = _copy_aside(log, copies)
-    with log.open("r+b") as f:
+    file = database.with_name(database.name + ".wal")
+    size = file.stat().st_size
+    copy = _copy_aside(file, copies)
+    with file.open("r+b") as f:
         f.truncate(position)
-    return Repair(log, position, size - position, copy)
+    return Repair(file, position, size - position, copy)
 
 
 def set_aside_unfinished(database: Path, copies: Path) -> Repair | None:
@@ -55,9 +135,8 @@ def set_aside_unfinished(database: Path, copies: Path) -> Repair | None:
 
     Such a file is shorter than its own headers and has no log, so no commit can have gone into it.
     """
-    log = database.with_name(database.name + ".wal")
     size = database.stat().st_size
-    if size >= _SMALLEST_FILE or log.exists():
+    if size >= _SMALLEST_FILE or database.with_name(database.name + ".wal").exists():
         return None
     copy = _copy_aside(database, copies)
     database.unlink()

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -26,7 +27,7 @@ from collector.door import Door, write_door_file
 from collector.http_protocol import LimitedProtocol, raise_file_limit
 from collector.intake import Budget, Intake
 from collector.otlp_grpc import OtlpGrpc
-from collector.otlp_http import OtlpHttp
+from collector.otlp_http import READY, OtlpHttp
 from collector.precedence import give_way, tune_interpreter
 from collector.redaction.key import load_key
 from collector.redaction.redactor import Redactor
@@ -41,6 +42,7 @@ Background = Callable[[Store, threading.Event], None]
 """Runs in a thread of its own from start to stop: gets the store and an event that asks it to return."""
 
 _BACKGROUND_RETRY_SECONDS = 1.0
+_HEALTH_SECONDS = 1.0
 # Of the time a stop may take, kept back for interrupting background work that does not end by itself.
 _INTERRUPT_SECONDS = 2.0
 
@@ -152,7 +154,8 @@ class Collector:
             self._started.set()
 
     def health(self) -> dict[str, Any]:
-        """What /healthz shows; `state` is "ok", "degraded" (derivation fails), "failed" or "closed"."""
+        """What /healthz shows; `state` is "ok", "degraded" (the derivation fails, or a file cannot be read), "full",
+        "failed", "starting" or "closed"."""
         state = self._store.state() if self._store else {"state": "starting"}
         if self._background_failure and state["state"] == "ok":
             state["state"] = "degraded"
@@ -222,7 +225,7 @@ class Collector:
             ),
             ("core_bytes", "Bytes of core.duckdb.", lambda: folder.size(folder.core)),
             ("work_bytes", "Bytes of work.duckdb.", lambda: folder.size(folder.work)),
-            ("free_bytes", "Free bytes on the volume.", lambda: shutil.disk_usage(folder.root).free),
+            ("free_bytes", "Free bytes on the volume.", lambda: _free_bytes(folder.root)),
         ):
             self.counters.gauge(name, text, read)
         self.counters.gauge("last_seq", "Highest committed seq.", lambda: store.last_seq)
@@ -253,6 +256,7 @@ class Collector:
             await asyncio.sleep(0.01)
         asked = threading.Event()
         background = self._start_background(store, asked)
+        telling = asyncio.create_task(self._tell_health(grpc_server)) if grpc_server else None
         write_door_file(
             store.folder.door_file,
             door,
@@ -267,9 +271,20 @@ class Collector:
         try:
             await stop.wait()
         finally:
+            if telling is not None:
+                telling.cancel()
             await self._shut_down(
                 store, intake, otlp, grpc_server, door, http_server, door_server, tasks, asked, background
             )
+
+    async def _tell_health(self, grpc_server: OtlpGrpc) -> None:
+        """Keep grpc.health.v1 saying what /readyz says."""
+        serving = True
+        while True:
+            await asyncio.sleep(_HEALTH_SECONDS)
+            if (now := self.health()["state"] in READY) != serving:
+                serving = now
+                await grpc_server.tell_health(serving)
 
     async def _shut_down(
         self,
@@ -284,7 +299,10 @@ class Collector:
         asked: threading.Event,
         background: threading.Thread | None,
     ) -> None:
-        """Stop accepting, answer what is in flight after its commit, then close. Bounded by stop_seconds."""
+        """Stop accepting, answer what is in flight after its commit, then close. Bounded by stop_seconds.
+
+        What is not committed in time is answered too, before the servers would cut it off: send again.
+        """
         loop = asyncio.get_running_loop()
         deadline = time.monotonic() + self.settings.stop_seconds
         store.folder.door_file.unlink(missing_ok=True)
@@ -292,6 +310,12 @@ class Collector:
         otlp.closing = True
         http_server.should_exit = True
         grace = self.settings.stop_seconds / 2
+
+        def give_up() -> None:
+            intake.give_up()
+            otlp.give_up()
+
+        loop.call_later(grace - min(1.0, grace / 4), give_up)
         if grpc_server:
             await grpc_server.stop(grace)
         await tasks[0]
@@ -299,7 +323,8 @@ class Collector:
         door_server.should_exit = True
         await tasks[1]
         if not await loop.run_in_executor(None, intake.close, max(0.5, deadline - time.monotonic())):
-            log.error("the last commit did not end in time; its senders have no answer and will send again")
+            self._left_running = True
+            log.error("the last commit did not end in time; its senders were told to send again")
         if background is not None:
             patience = max(0.5, deadline - _INTERRUPT_SECONDS - time.monotonic())
             await loop.run_in_executor(None, background.join, patience)
@@ -327,6 +352,7 @@ class Collector:
                     if asked.is_set():
                         return
                     self._background_failure = f"{type(e).__name__}: {e}".splitlines()[0]
+                    store.note_damage(e)
                     self.counters.add("background_failures")
                     log.exception("the background work failed; trying again")
                     asked.wait(_BACKGROUND_RETRY_SECONDS)
@@ -334,6 +360,14 @@ class Collector:
         thread = threading.Thread(target=loop, name="background", daemon=True)
         thread.start()
         return thread
+
+
+def _free_bytes(folder: Path) -> int:
+    """Free bytes on the volume of a folder; 0 when the folder is gone."""
+    try:
+        return shutil.disk_usage(folder).free
+    except FileNotFoundError:
+        return 0
 
 
 def program_version() -> str:

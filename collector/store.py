@@ -33,9 +33,11 @@ from collector.batch import Batch
 from collector.catalogue import Catalogue
 from collector.gate import Gate
 from collector.instance import Instance
-from collector.layout import DataFolder, StoreBusyError, StoreError
+from collector.layout import DataFolder, FolderGoneError, NoRoomError, StoreBusyError, StoreError
 from collector.migrations import upgrade
-from collector.repair import Repair
+from collector.presence import Presence
+from collector.repair import Repair, damaged_file
+from collector.seldom import Seldom
 from collector.span_files import SpanFile, is_full, log_size, remove
 from collector.store_options import StoreOptions
 from collector.upkeep import Upkeep
@@ -45,6 +47,11 @@ __all__ = ["SpanFile", "Store", "StoreBusyError", "StoreError", "StoreOptions"]
 log = logging.getLogger("agent_slo.store")
 
 _MIB = 1 << 20
+# After a commit that failed the store counts as failed for so long, or until one succeeds. Not for ever: whoever
+# balances the load keeps senders away meanwhile, so that nothing would come to show that it works again.
+_FAILED_SECONDS = 10.0
+# How long the end waits for a commit before it is interrupted.
+_STUCK_SECONDS = 3.0
 
 
 class Store:
@@ -61,6 +68,12 @@ class Store:
         self._committed = threading.Condition()
         self._last_seq = 0
         self._failure: str | None = None
+        self._refused: tuple[float, str] | None = None
+        """When the last commit failed and why; None after one that did not."""
+        self._damaged: dict[Path, str] = {}
+        self._complaints: set[str] = set()
+        self._presence = Presence()
+        self._seldom = Seldom(log)
         self._closed = False
         self._checked_space = 0.0
         self._gate = Gate()
@@ -72,7 +85,10 @@ class Store:
             self._gate,
             cursor=self._cursor,
             rotate_if_full=self._rotate_if_used,
-            closed=lambda: self._closed,
+            idle=self._recover,
+            failed=self.note_damage,
+            # A folder that took the place of ours is somebody else's: nothing in it is merged or removed.
+            closed=lambda: self._closed or self._presence.missing() is not None,
             now=lambda: _now(),
         )
         self._writer: duckdb.DuckDBPyConnection
@@ -94,6 +110,7 @@ class Store:
             raise StoreError(
                 f"data folder {store.folder.root}: cannot be upgraded ({e.strerror}); make room"
             ) from e
+        store._presence.hold(store._catalogue.files[-1])
         store._upkeep.start()
         return store
 
@@ -140,16 +157,50 @@ class Store:
             return self._last_seq
 
     def state(self) -> dict[str, Any]:
-        """What a health page shows: {"state": "ok"|"failed"|"closed", ...}."""
+        """What a health page shows: {"state": "ok"|"degraded"|"full"|"failed"|"closed", ...}.
+
+        "full" and "failed": nothing is stored now, `failure` says why. "degraded": what is sent is stored, but a file
+        in `damaged` cannot be read.
+        """
         files = self.files()
+        state, failure = self._condition()
         return {
-            "state": "closed" if self._closed else "failed" if self._failure else "ok",
-            "failure": self._failure,
+            "state": state,
+            "failure": failure,
+            "damaged": list(self._damaged.values()),
             "span_files": len(files),
             "rows": sum(f.rows for f in files),
             "last_seq": self._last_seq,
             "repairs": [str(r) for r in self.repairs],
         }
+
+    def _condition(self) -> tuple[str, str | None]:
+        if self._closed:
+            return "closed", None
+        if (gone := self._presence.missing()) is not None:
+            return "failed", gone
+        if self._failure is not None:
+            return "failed", self._failure
+        if (full := self._no_room()) is not None:
+            return "full", full
+        refused = self._refused
+        if refused is not None and time.monotonic() - refused[0] < _FAILED_SECONDS:
+            return "failed", refused[1]
+        return ("degraded", None) if self._damaged else ("ok", None)
+
+    def note_damage(self, error: BaseException) -> None:
+        """Remember the file that an error of the engine is about, when it says that a file cannot be read."""
+        message = str(error)
+        if message in self._complaints:
+            return
+        found = damaged_file(message, [*(f.path for f in self.files()), self.folder.core, self.folder.work])
+        if found is None:
+            return
+        # Every query over the file complains again; to find it takes some milliseconds.
+        self._complaints.add(message)
+        if found[0] not in self._damaged:
+            self._damaged[found[0]] = found[1]
+            log.error("%s", found[1])
 
     # ------------------------------------------------------------------ writing
 
@@ -173,8 +224,16 @@ class Store:
                     self._commit_or_fail(spans, logs)
                 except duckdb.Error as e:
                     self._fail(e)
+                # Only now: a commit into files that nobody finds again succeeds as any other.
+                if (gone := self._presence.committed()) is not None:
+                    raise FolderGoneError(gone)
                 self._rotate_if_full()
+            self._refused = None
             return self._last_seq
+
+    def _check_present(self) -> None:
+        if (gone := self._presence.missing()) is not None:
+            raise FolderGoneError(gone)
 
     def _commit_or_fail(self, spans: pa.Table | None, logs: pa.Table | None) -> None:
         try:
@@ -219,30 +278,50 @@ class Store:
     def _check_writable(self) -> None:
         if self._closed:
             raise StoreBusyError("the store is closed")
+        self._check_present()  # first: nothing is opened or made in a folder that is not ours any more
         if self._failure is not None:
             self._reopen()
         now = time.monotonic()
         if now - self._checked_space > 1.0:
-            free = shutil.disk_usage(self.folder.root).free
-            if free < self.options.free_bytes:
-                raise StoreBusyError(
-                    f"data folder {self.folder.root}: only {free // _MIB} MiB free on its volume, "
-                    f"{self.options.free_bytes // _MIB} MiB are kept back; make room, the senders will retry"
-                )
+            if (full := self._no_room()) is not None:
+                raise NoRoomError(full)
             self._checked_space = now
+
+    def _no_room(self) -> str | None:
+        """Why nothing is accepted for want of space, None with enough of it."""
+        free = shutil.disk_usage(self.folder.root).free
+        if free >= self.options.free_bytes:
+            return None
+        return (
+            f"data folder {self.folder.root}: only {free // _MIB} MiB free on its volume, "
+            f"{self.options.free_bytes // _MIB} MiB are kept back; make room, the senders will retry"
+        )
+
+    def _recover(self) -> None:
+        """Open the store again after a failure, though nobody sends: who looks at /readyz first would never do so."""
+        if self._failure is None or not self._write.acquire(blocking=False):
+            return
+        try:
+            with contextlib.suppress(StoreBusyError):  # not yet; it is in the log
+                self._check_writable()
+        finally:
+            self._write.release()
 
     def _fail(self, error: duckdb.Error) -> None:
         """Turn an engine error into StoreBusyError; a fatal one has killed the instance, so mark it."""
         fatal = isinstance(error, duckdb.FatalException) or "database has been invalidated" in str(error)
-        log.error("commit failed%s: %s", ", instance lost" if fatal else "", error)
         if fatal:
+            log.error("commit failed, instance lost: %s", error)
             self._failure = str(error).splitlines()[0]
-        raise StoreBusyError(f"commit failed, send again: {str(error).splitlines()[0]}") from error
+        self.note_damage(error)
+        words = f"commit failed, send again: {str(error).splitlines()[0]}"
+        self._refused = time.monotonic(), words
+        raise StoreBusyError(words) from error
 
     def _reopen(self) -> None:
         """Close the dead instance and open the files anew; every connection handed out before is dead."""
         with self._catalogue.lock:
-            log.warning("reopening the store after: %s", self._failure)
+            self._seldom.tell(logging.WARNING, "reopen", f"reopening the store after: {self._failure}")
             self._close_instance()
             try:
                 self._open()
@@ -268,7 +347,7 @@ class Store:
 
     def _rotate_if_used(self) -> None:
         hot = self._catalogue.files[-1]
-        if hot.rows and is_full(hot, self.options, _now().date()):
+        if hot.rows and self._presence.missing() is None and is_full(hot, self.options, _now().date()):
             self.rotate()
 
     def rotate(self) -> None:
@@ -276,6 +355,7 @@ class Store:
         with self._write, self._catalogue.lock:
             closed = self._catalogue.files[-1]
             self._catalogue.add(self.folder.span_file(closed.place.last + 1))
+            self._presence.hold(self._catalogue.files[-1])
             self._upkeep.queue.put(closed.database)
             log.info("rotated: %s closed with %d rows", closed.path.name, closed.rows)
 
@@ -298,11 +378,14 @@ class Store:
 
         A day is kept as a whole until its last row is `keep_days` old.
         """
+        if self._presence.missing() is not None:  # what has their names now are not our files
+            return []
         return span_files.expired(self.files(), keep_days, keep_bytes, now)
 
     def forget(self, files: list[SpanFile]) -> None:
         """Remove span files for good. Their rows are no longer part of `spans`."""
         if files:
+            self._check_present()
             self._upkeep.forget(files, self._last_seq)
 
     def owe_rewrite(self, *aliases: Literal["core", "work"]) -> None:
@@ -350,6 +433,7 @@ class Store:
                     self._upkeep.queue.put(file.database)
             self._last_seq = max(self._last_seq, self._forgotten_seq(), *(f.max_seq for f in catalogue.files))
             catalogue.swap_span_views()
+            self._presence.hold(catalogue.files[-1])
             self._writer = instance.root.cursor()
             self.refresh_views()
             instance.lock()
@@ -379,7 +463,10 @@ class Store:
 
     def close(self) -> None:
         """Stop. The logs are folded into the files, so that read-only readers start at once."""
-        with self._write:
+        while not self._write.acquire(timeout=_STUCK_SECONDS):
+            with contextlib.suppress(duckdb.Error):  # it ended just now
+                self._writer.interrupt()  # a commit that does not end; its senders were told to send again
+        try:
             if self._closed:
                 return
             self._closed = True
@@ -388,9 +475,11 @@ class Store:
             self._upkeep.stop(patience=5.0)
             with self._catalogue.lock:
                 self.interrupt()
-                if self._failure is None:
+                if self._failure is None and self._presence.missing() is None:
                     self._upkeep.checkpoint_everything(self._catalogue.instance.root)
                 self._close_instance()
+        finally:
+            self._write.release()
 
     def _close_instance(self) -> None:
         with contextlib.suppress(duckdb.Error):  # the instance may be dead already

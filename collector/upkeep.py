@@ -38,8 +38,9 @@ _REWRITES = 3
 class Upkeep:
     """What is done to files that are not being written.
 
-    `cursor` gives a connection, `rotate_if_full` closes a hot file that holds something and is full, `closed` says
-    whether the store stops, `now` the time (naive UTC).
+    `cursor` gives a connection, `rotate_if_full` closes a hot file that holds something and is full, `idle` is called
+    every few seconds, `failed` gets errors of the engine, `closed` says whether the store stops, `now` the time
+    (naive UTC).
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class Upkeep:
         *,
         cursor: Callable[[], duckdb.DuckDBPyConnection],
         rotate_if_full: Callable[[], None],
+        idle: Callable[[], None],
+        failed: Callable[[BaseException], None],
         closed: Callable[[], bool],
         now: Callable[[], dt.datetime],
     ) -> None:
@@ -59,6 +62,7 @@ class Upkeep:
         self._folder, self._options = folder, options
         self._catalogue, self._gate = catalogue, gate
         self._cursor, self._rotate_if_full, self._closed, self._now = cursor, rotate_if_full, closed, now
+        self._idle, self._failed = idle, failed
         self._tending = threading.RLock()
         self._rewriting = threading.RLock()
         self._tended = time.monotonic()
@@ -83,6 +87,7 @@ class Upkeep:
     def _run(self) -> None:
         give_way()
         while (database := self._next()) is not None:
+            self._idle()
             if database:
                 self._checkpoint(database)
             for name, path in (("core", self._folder.core), ("work", self._folder.work)):
@@ -108,6 +113,7 @@ class Upkeep:
         except (duckdb.Error, StoreError) as e:
             # The rows stay in the log, which is as durable; the next start or stop checkpoints it.
             log.warning("checkpoint of %s failed: %s", database, e)
+            self._failed(e)
 
     def checkpoint_everything(self, root: duckdb.DuckDBPyConnection) -> None:
         """At the stop: fold the logs into the files, the smallest first, as far as `close_seconds` allow."""
@@ -142,6 +148,7 @@ class Upkeep:
                 log.info("merging was interrupted; it is done again later")
             except (duckdb.Error, StoreError, OSError) as e:
                 log.warning("files could not be merged, they stay as they are: %s", str(e).splitlines()[0])
+                self._failed(e)
         return merged
 
     def _group(self) -> list[SpanFile] | None:
