@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
+from urllib.parse import urlsplit
 
 Role = Literal["ingest", "read", "admin"]
 """ingest: send telemetry. read: ask the door and /metrics. admin: both, and `POST /actions`."""
 ROLES: tuple[Role, ...] = get_args(Role)
+
+
+LEAST_LENGTH = 8
+"""Characters that a token needs where other machines can reach the address that it guards."""
+_COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
 class TokenError(ValueError):
@@ -31,15 +38,21 @@ class Token:
                 f"a token of the role {self.role}: a token is ASCII without spaces; "
                 "`openssl rand -hex 32` prints a good one"
             )
+        if self.secret in ROLES:
+            raise TokenError(
+                f"a token of the role {self.role}: {self.secret!r} is the name of a role, which anybody would guess; "
+                "`openssl rand -hex 32` prints a good one"
+            )
 
 
 def read_tokens(file: Path) -> tuple[Token, ...]:
-    """Tokens of a file: a line `ROLE TOKEN` each, or a single bare token, which is for senders. `#` begins a comment.
+    """Tokens of a file: a line `ROLE TOKEN` each, or a single bare token, which is for senders. `#` at the beginning of
+    a word begins a comment.
 
     Raises TokenError naming the file and the line, OSError when it cannot be read.
     """
     lines = [(n, text) for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-             if (text := line.strip()) and not text.startswith("#")]  # fmt: skip
+             if (text := _COMMENT.sub("", line).strip())]  # fmt: skip
     if not lines:
         raise TokenError(f"{file}: the token file is empty; write a line such as `ingest TOKEN` into it")
     found = []
@@ -49,6 +62,10 @@ def read_tokens(file: Path) -> tuple[Token, ...]:
         try:
             if len(words) == 2 and role is not None:
                 found.append(Token(role, words[1]))
+            elif len(words) == 1 and role is not None:
+                raise TokenError(
+                    f"the role {role} without a token (an empty variable, perhaps); write {role} TOKEN"
+                )
             elif len(words) == 1 and len(lines) == 1:
                 found.append(Token("ingest", words[0]))
             else:
@@ -58,10 +75,27 @@ def read_tokens(file: Path) -> tuple[Token, ...]:
     return tuple(found)
 
 
+def checked_origin(origin: str) -> str:
+    """An origin as browsers write it. Raises ValueError for one that no browser sends, `*` among them."""
+    parts = urlsplit(origin)
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.netloc
+        or "*" in origin
+        or origin != f"{parts.scheme}://{parts.netloc}"
+    ):
+        every = "; there is none for all, since any page could send then" if "*" in origin else ""
+        raise ValueError(f"origin {origin!r}: write each like https://app.example.com, without a path{every}")
+    return origin
+
+
 class Access:
     """Decides over the value of an `authorization` header. The time it takes tells nothing about the tokens."""
 
     def __init__(self, tokens: Iterable[Token]) -> None:
+        tokens = tuple(tokens)
+        self.short: frozenset[Role] = frozenset(t.role for t in tokens if len(t.secret) < LEAST_LENGTH)
+        """Roles of which a token can be guessed by trying."""
         self._digests: Sequence[tuple[bytes, Role]] = [
             (hashlib.sha256(b"Bearer " + t.secret.encode()).digest(), t.role) for t in tokens
         ]

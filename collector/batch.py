@@ -79,6 +79,8 @@ class Rejected:
 
     reasons: dict[str, int] = field(default_factory=dict)
     repairs: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+    """What else there is to say of it, when nothing in it was recognised."""
 
     def add(self, reason: str, number: int = 1) -> None:
         self.reasons[reason] = self.reasons.get(reason, 0) + number
@@ -102,6 +104,8 @@ class Rejected:
         if self.repairs:
             told = (f"{number} x {REPAIRS[flag]} ({flag})" for flag, number in sorted(self.repairs.items()))
             parts.append("stored with repairs: " + "; ".join(told))
+        if self.note:
+            parts.append(self.note)
         return "; ".join(parts)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -16,9 +18,9 @@ import orjson
 from collector import policy
 from collector.batch import LogRow, Rejected, SpanRow
 from collector.decode_protobuf import service_name
-from collector.nesting import shallow
+from collector.nesting import outside_strings, shallow
 from collector.policy import MAX_DEPTH, TOO_DEEP, BadRequest, BadSpan
-from collector.request_size import check_json, check_list, check_records, paced
+from collector.request_size import MOST_IN_ONE, check_json, check_list, check_records, paced
 from collector.values import Value, double, from_bytes, json_text
 
 _HEX = re.compile(r"[0-9a-fA-F]*")
@@ -26,6 +28,10 @@ _INTEGER = re.compile(r"-?\d{1,20}")
 _SURROGATE = re.compile(
     rb"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
+_DECIMAL = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?")
+_BARE = re.compile(rb"NaN|-?Infinity")
+# What a bare NaN becomes, so that it can be told from the text "NaN": an object is wrong wherever a number is.
+_BARE_KEY = ""
 _BOM = b"\xef\xbb\xbf"
 _REPLACEMENT = "\ufffd"
 
@@ -42,13 +48,13 @@ def load(body: bytes) -> tuple[dict[str, Any], bool]:
         request = orjson.loads(body)
     except orjson.JSONDecodeError as e:
         text = _mend(body)
-        mended = shallow(text)
+        mended = _quoted(shallow(text))
         if mended is body:
-            raise BadRequest(f"the body is not JSON: {e}") from e
+            raise BadRequest(f"the body is not JSON: {e}{_cure(body)}") from e
         try:
             request, repaired = orjson.loads(mended), text is not body
         except orjson.JSONDecodeError as again:
-            raise BadRequest(f"the body is not JSON: {again}") from again
+            raise BadRequest(f"the body is not JSON: {again}{_cure(mended)}") from again
     if not isinstance(request, dict):
         raise BadRequest(f"the body is a JSON {_type(request)}, an export request is an object")
     return request, repaired
@@ -66,6 +72,25 @@ def _mend(body: bytes) -> bytes:
             lambda m: m.group(0) if len(m.group(2)) == 12 else m.group(1) + b"\\ufffd", mended
         )
     return mended if mended != body else body
+
+
+def _quoted(body: bytes) -> bytes:
+    """The body with each NaN, Infinity and -Infinity outside strings, which Python and others write though JSON does
+    not know them, as an object that only `_double` understands; the same object when it has none, or too many."""
+    if not 0 < body.count(b"NaN") + body.count(b"Infinity") <= MOST_IN_ONE:
+        return body
+    found = list(_BARE.finditer(body))
+    out, kept = [], 0
+    for token, bare in zip(found, outside_strings(body, [m.start() for m in found]), strict=True):
+        if bare:
+            out += [body[kept : token.start()], b'{"":"%s"}' % token.group()]
+            kept = token.end()
+    return b"".join([*out, body[kept:]]) if out else body
+
+
+def _cure(body: bytes) -> str:
+    """What to do about numbers that JSON does not know, where that may be what is wrong."""
+    return '; NaN and Infinity are written in quotes: "NaN"' if _BARE.search(body) else ""
 
 
 def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
@@ -93,6 +118,8 @@ def spans(body: bytes, rejected: Rejected) -> list[SpanRow]:
                 if repaired and any(isinstance(v, str) and _REPLACEMENT in v for v in row):
                     row = (*row[:-1], policy.joined([*flags, policy.INVALID_UTF8]))
                 rows.append(row)
+    if not rows:
+        _note_unknown(request, rejected, "spans", ("resourceSpans", "scopeSpans", "spans"))
     return rows
 
 
@@ -122,10 +149,10 @@ def _span(
         span_id,
         policy.parent_id(_hex(span, "parentSpanId"), _unsigned(span, "flags"), flags),
         _text(span, "name"),
-        policy.kind_name(_enum(span, "kind"), flags),
+        policy.kind_name(_enum(span, "kind", "SPAN_KIND_", policy.KINDS, flags), flags),
         start,
         end,
-        policy.status_name(_enum(status, "code"), flags),
+        policy.status_name(_enum(status, "code", "STATUS_CODE_", policy.STATUSES, flags), flags),
         _text(status, "message"),
         service,
         scope,
@@ -162,6 +189,8 @@ def logs(body: bytes, rejected: Rejected) -> list[LogRow]:
                     flags.append(policy.INVALID_UTF8)
                 rejected.repaired(flags)
                 rows.append(row)
+    if not rows:
+        _note_unknown(request, rejected, "log records", ("resourceLogs", "scopeLogs", "logRecords"))
     return rows
 
 
@@ -172,7 +201,10 @@ def _log(record: dict[str, Any], flags: list[str], service: str | None, scope: s
         policy.log_id(_hex(record, "spanId"), 16, flags),
         policy.log_time(_unsigned(record, "timeUnixNano"), flags),
         policy.log_time(_unsigned(record, "observedTimeUnixNano"), flags),
-        policy.severity(_text(record, "severityText"), _enum(record, "severityNumber")),
+        policy.severity(
+            _text(record, "severityText"),
+            _enum(record, "severityNumber", "SEVERITY_NUMBER_", policy.SEVERITIES, flags),
+        ),
         _text(record, "eventName") or None,
         None if body is None else json_text(_value(body, flags)),
         json_text(_attributes(record.get("attributes"), flags)),
@@ -237,6 +269,24 @@ def _scope(parent: dict[str, Any]) -> tuple[str, str]:
         return _text(scope, "name"), _text(scope, "version")
     except BadSpan as e:
         raise BadRequest(f"scope: {e}") from e
+
+
+def _note_unknown(
+    request: dict[str, Any], rejected: Rejected, what: str, known: tuple[str, str, str]
+) -> None:
+    """Say of a request in which nothing was recognised which of its keys are not known. They are ignored, as the
+    specification wants it, but a sender that writes all of them otherwise should learn of it."""
+    if rejected.number:
+        return
+    resources, scopes, records = known
+    unknown = [key for key in request if key != resources]
+    for resource in request.get(resources) or ():
+        unknown += [key for key in resource if key not in ("resource", scopes, "schemaUrl")]
+        for scope in resource.get(scopes) or ():
+            unknown += [key for key in scope if key not in ("scope", records, "schemaUrl")]
+    if unknown:
+        names = ", ".join(repr(key[:40]) for key in dict.fromkeys(unknown[:3]))
+        rejected.note = f"no {what} were found: keys not known here: {names}; known are {', '.join(known)}"
 
 
 def _check_number(request: dict[str, Any], resources: str, scopes: str, records: str, words: str) -> None:
@@ -308,9 +358,33 @@ def _unsigned(parent: dict[str, Any], key: str) -> int:
     return number
 
 
-def _enum(parent: dict[str, Any], key: str) -> int:
+def _enum(parent: dict[str, Any], key: str, prefix: str, names: Sequence[str], flags: list[str]) -> int:
+    """The number of an enum, given as such or, though that is no OTLP, by its name in protobuf's general mapping."""
     value = parent.get(key)
-    return 0 if value is None else _integer(value, key)
+    if value is None:
+        return 0
+    if not isinstance(value, str) or _INTEGER.fullmatch(value):
+        return _integer(value, key)
+    name = value.removeprefix(prefix).lower()
+    number = next((i for i, known in enumerate(names) if known.lower() == name), None)
+    flags.append(policy.UNKNOWN_ENUM if number is None else policy.ENUM_NAME)
+    return number or 0
+
+
+def _int_value(value: Any, flags: list[str]) -> Value:
+    """An intValue, also one written with a fraction of zeros or an exponent; one with a real fraction is a double."""
+    if isinstance(value, str) and not _INTEGER.fullmatch(value) and _DECIMAL.fullmatch(value):
+        if abs(float(value)) >= 2**64:
+            raise BadSpan("intValue is outside the signed 64-bit range")
+        number = Decimal(value)
+        value = int(number) if number == number.to_integral_value() else float(value)
+    if isinstance(value, float) and not value.is_integer():
+        flags.append(policy.JSON_NUMBER)
+        return value
+    found = _integer(value, "intValue")
+    if not -(2**63) <= found < 2**63:
+        raise BadSpan("intValue is outside the signed 64-bit range")
+    return found
 
 
 def _attributes(pairs: Any, flags: list[str], depth: int = 0) -> dict[str, Value]:
@@ -342,15 +416,13 @@ def _value(value: Any, flags: list[str], depth: int = 0) -> Value:
         if kind == "stringValue":
             out = _text(value, kind)
         elif kind == "intValue":
-            out = _integer(inner, kind)
-            if not -(2**63) <= out < 2**63:
-                raise BadSpan("intValue is outside the signed 64-bit range")
+            out = _int_value(inner, flags)
         elif kind == "boolValue":
             if not isinstance(inner, bool):
                 raise BadSpan(f"boolValue is a JSON {_type(inner)}, not true or false")
             out = inner
         elif kind == "doubleValue":
-            out = _double(inner)
+            out = _double(inner, flags)
         elif kind == "bytesValue":
             out = _bytes(inner)
         elif kind in ("arrayValue", "kvlistValue"):
@@ -375,7 +447,10 @@ def _nested(kind: str, inner: Any, flags: list[str], depth: int) -> Value:
     return [_value(v, flags, depth + 1) for v in values]
 
 
-def _double(value: Any) -> Value:
+def _double(value: Any, flags: list[str]) -> Value:
+    if isinstance(value, dict) and list(value) == [_BARE_KEY]:  # a bare NaN, see _quoted
+        flags.append(policy.JSON_NUMBER)
+        value = value[_BARE_KEY]
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise BadSpan(f"doubleValue is a JSON {_type(value)}, not a number")
     try:

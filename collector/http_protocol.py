@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 from collections import Counter
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from collector.seldom import Seldom
+
+log = logging.getLogger("agent_slo.http")
 
 HEADER_SECONDS = 30.0
 HEADER_BYTES = 65_536
@@ -23,6 +29,15 @@ _TOO_MANY = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_GRPC = b"PRI * HTTP/2.0"
+_TLS = b"\x16\x03"
+_OTHER_PROTOCOLS = {
+    _GRPC: "this looks like gRPC, which has a port of its own (--grpc, 4317 if nothing else is said); set the sender's "
+    "endpoint to that one, or its protocol to http/protobuf",
+    _TLS: "this looks like TLS, but the port speaks plain HTTP; write http:// in the sender's endpoint, or start the "
+    "collector with --tls-certificate and --tls-key",
+}
+_seldom = Seldom(log)
 
 
 def raise_file_limit() -> None:
@@ -125,13 +140,28 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         before = self._messages if self._in_header else -1
-        super().data_received(data)
+        self._feed(data)
         if before != self._messages or not self._in_header:
             return  # this piece ended a header, or belonged to a body
         self._header_bytes += len(data)
         if self._header_bytes > HEADER_BYTES and not self.transport.is_closing():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
+
+    def _feed(self, data: bytes) -> None:
+        """As uvicorn does it, but what is no HTTP/1.1 is told by what it is and who sent it, once a minute."""
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:  # no web sockets here: answered as if it had not been asked
+            return
+        except httptools.HttpParserError:
+            begin = next((b for b in _OTHER_PROTOCOLS if data.startswith(b)), b"")
+            why = _OTHER_PROTOCOLS.get(begin, "this is not HTTP/1.1 as this server reads it")
+            _seldom.tell(
+                logging.WARNING, begin.hex(), f"refused a request of {self._peer or 'somebody'}: {why}"
+            )
+            self.send_400_response(why)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,13 +130,14 @@ class DataFolder:
         return found
 
     def prepare(self, created_by: str) -> None:
-        """Create the folder if need be and check that this program may write this format.
+        """Create the folder, for its owner only, if need be, and check that this program may write this format.
 
         Raises StoreError: not a folder, not writable, or written by a newer version.
         """
         try:
             for folder in (self.root, self.spans, self.temporary):
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, exist_ok=True)
         except FileExistsError as e:
             raise StoreError(
                 f"data folder {self.root}: {e.filename} is a file, not a folder; name another one with --data"
@@ -155,6 +157,16 @@ class DataFolder:
             self.check_format()
         else:
             self.write_format(FORMAT_VERSION, created_by)
+
+    def open_to_others(self) -> str | None:
+        """A warning when other users of this machine may look into the folder, None when not."""
+        mode = stat.S_IMODE(self.root.stat().st_mode)
+        if os.name != "posix" or not mode & 0o077:
+            return None
+        return (
+            f"data folder {self.root}: other users of this machine may look into it (mode {mode:04o}), and it holds "
+            f"prompts and results; `chmod -R go= {self.root}` keeps them out"
+        )
 
     def write_format(self, version: int, created_by: str) -> None:
         """Write format.json in one step."""

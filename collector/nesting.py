@@ -6,7 +6,7 @@ One value nested 500 deep must not cost its request. What is cut lies far below 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,16 @@ def structure(body: bytes) -> tuple[int, int]:
         opened += int(np.count_nonzero(np.isin(piece, _OPEN) & ~within))
         commas += int(np.count_nonzero((piece == _COMMA) & ~within))
     return opened, commas
+
+
+def outside_strings(body: bytes, positions: Sequence[int]) -> list[bool]:
+    """For each of these positions, which ascend, whether it is in no string."""
+    wanted, found = np.asarray(positions, np.int64), np.zeros(len(positions), np.bool_)
+    for at, piece, within in _pieces(np.frombuffer(body, np.uint8)):
+        first, last = np.searchsorted(wanted, (at, at + len(piece)))
+        found[first:last] = ~within[wanted[first:last] - at]
+    outside: list[bool] = found.tolist()
+    return outside
 
 
 def _pieces(

@@ -31,6 +31,8 @@ REMOTE_PARENT = "remote_parent"
 """Nothing wrong: the sender says that the parent is a span of another process (bits 8 and 9 of the span's flags).
 Then a parent that never arrives is no sign of a crash."""
 _REMOTE_KNOWN, _REMOTE = 0x100, 0x200
+JSON_NUMBER = "json_number"
+ENUM_NAME = "enum_name"
 DROPPED = ("dropped_attributes", "dropped_events", "dropped_links")
 """Flags that say the sender's own limits cut something off."""
 
@@ -39,7 +41,9 @@ REPAIRS = {
     TIME_OVERFLOW: "a time past 2^63 ns was clamped",
     INVALID_UTF8: "bytes that are not UTF-8 became U+FFFD",
     DUPLICATE_ATTRIBUTE: "of a repeated attribute key the last value was kept",
-    UNKNOWN_ENUM: "an unknown kind or status became unspecified or unset",
+    UNKNOWN_ENUM: "an unknown kind, status or severity became unspecified or unset",
+    JSON_NUMBER: "a bare NaN or Infinity, or a fraction as intValue, was kept as the double that it is",
+    ENUM_NAME: "a kind, status or severity was given by its name, not its number",
     BAD_PARENT_ID: "a parent id that is not 8 bytes was left out",
     BAD_ID: "an id of a log record that cannot be used was left out",
     TOO_DEEP: f"a value nested deeper than {MAX_DEPTH} levels was cut",
@@ -144,13 +148,12 @@ def joined(flags: list[str]) -> str | None:
 
 
 _SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+SEVERITIES = ("UNSPECIFIED", *(f"{s}{level or ''}" for s in _SEVERITIES for level in ("", 2, 3, 4)))
+"""The specification's short names of the severity numbers 0 to 24."""
 
 
 def severity(text: str, number: int) -> str | None:
     """Severity text, else the specification's short name of the number (1-24), else None."""
     if text:
         return text
-    if not 1 <= number <= 24:
-        return None
-    name, level = _SEVERITIES[(number - 1) // 4], (number - 1) % 4
-    return name if level == 0 else f"{name}{level + 1}"
+    return SEVERITIES[number] if 1 <= number <= 24 else None

@@ -109,6 +109,8 @@ class Collector:
                 ready(collector)
 
         raise_file_limit()
+        # The engine makes its files as the system's default has it, which lets everybody read. The process is ours.
+        os.umask(0o077)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._main(tuned, signals=True))
         if self._left_running:
@@ -181,6 +183,8 @@ class Collector:
             sockets.callback(door_socket.close)
             store = await loop.run_in_executor(None, self._open_store)
             self._store = store
+            if (warning := store.folder.open_to_others()) is not None:
+                log.warning("%s", warning)
             try:
                 await self._serve(store, http_address, grpc_address, http_socket, door_socket, ready, stop)
             finally:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from collector.access import Access, Token, TokenError
+from collector.access import LEAST_LENGTH, Access, Token, TokenError, checked_origin
 from collector.redaction.policy import REDACT, RedactionRules
 from collector.tls import TlsError, check_files
 
@@ -99,28 +98,28 @@ class CollectorSettings:
 
     def checked_origins(self) -> frozenset[str]:
         """The origins as browsers write them. Raises CollectorError for one that no browser sends."""
-        for origin in self.origins:
-            parts = urlsplit(origin)
-            if (
-                parts.scheme not in ("http", "https")
-                or not parts.netloc
-                or origin != f"{parts.scheme}://{parts.netloc}"
-            ):
-                raise CollectorError(
-                    f"origin {origin!r}: write it like https://app.example.com, without a path"
-                )
-        return frozenset(origin.lower() for origin in self.origins)
+        try:
+            return frozenset(checked_origin(origin).lower() for origin in self.origins)
+        except ValueError as e:
+            raise CollectorError(str(e)) from e
 
     def addresses(self) -> tuple[Address, Address | None]:
-        """(HTTP, gRPC). Raises CollectorError: malformed, or open to others without token and `insecure`."""
+        """(HTTP, gRPC). Raises CollectorError: malformed, or open to others without a token that cannot be guessed and
+        without `insecure`."""
         http = Address.parse(self.http, "--http")
         grpc = Address.parse(self.grpc, "--grpc") if self.grpc else None
-        guarded = self.access().needed("ingest")
+        access = self.access()
+        guarded = access.needed("ingest")
         for option, address in (("--http", http), ("--grpc", grpc)):
             if address and not address.loopback and not guarded and not self.insecure:
                 raise CollectorError(
                     f"{option} {address}: other machines could send here without a token; set a token, "
                     f"listen on 127.0.0.1:{address.port}, or accept the risk with --insecure"
+                )
+            if address and not address.loopback and access.short and not self.insecure:
+                raise CollectorError(
+                    f"{option} {address}: the token of the role {min(access.short)} has fewer than {LEAST_LENGTH} "
+                    "characters, and other machines could guess it; `openssl rand -hex 32` prints a good one"
                 )
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise CollectorError("TLS needs both a certificate and a key; only one of them is set")

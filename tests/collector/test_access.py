@@ -87,12 +87,19 @@ def test_token_files(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text("# our tokens\n\ningest abc-1\nadmin def-2\n")
     assert read_tokens(file) == (Token("ingest", "abc-1"), Token("admin", "def-2"))
+    file.write_text("  # ours\nadmin def#2 # of the office\t# and more\n")
+    assert read_tokens(file) == (Token("admin", "def#2"),)
+    file.write_text("bare-token # for senders\n")
+    assert read_tokens(file) == (Token("ingest", "bare-token"),)
     file.write_text("bare-token\n")
     assert read_tokens(file) == (Token("ingest", "bare-token"),)
     for text, words in (
         ("\n", "empty"),
         ("owner abc\n", ":1: write ROLE TOKEN"),
         ("a\nb\n", ":1: write ROLE"),
+        ("# senders\ningest \n", ":2: the role ingest without a token"),
+        ("ingest abc-1\nread\n", ":2: the role read without a token"),
+        ("ingest admin\n", ":1: .*'admin' is the name of a role"),
     ):
         file.write_text(text)
         with pytest.raises(TokenError, match=words):

@@ -88,7 +88,8 @@ def test_values(value: dict[str, Any], stored: Any) -> None:
         ({"traceId": "zz" * 16}, "traceId is not hexadecimal"),
         ({"traceId": base64.b64encode(b"x" * 16).decode()}, "traceId is not hexadecimal"),
         ({"name": 5}, "name is a JSON number, not a string"),
-        ({"kind": "SPAN_KIND_CLIENT"}, "kind is not an integer"),
+        ({"kind": 1.5}, "kind is not an integer"),
+        ({"kind": {}}, "kind is not an integer"),
         ({"startTimeUnixNano": "-5"}, "startTimeUnixNano is outside the unsigned 64-bit range"),
         ({"events": {"a": 1}}, "events is not an array of objects"),
         ({"status": []}, "status is a JSON array, not an object"),
@@ -130,6 +131,117 @@ def test_snake_case_and_unknown_keys_are_ignored() -> None:
     assert decoded(snake) == ([], {})
     [row], _ = decoded({**request(json_span(future={"a": [None]}, start_time_unix_nano="1")), "x": 1})
     assert (row["start_ns"], row["flags"]) == (START, None)
+
+
+def test_a_request_in_which_nothing_is_known_is_told() -> None:
+    snake = {"resource_spans": [{"scope_spans": [{"spans": [{"trace_id": TRACE, "span_id": SPAN}]}]}]}
+    old = {"resourceSpans": [{"resource": {}, "instrumentationLibrarySpans": [{"spans": [json_span()]}]}]}
+    for signal, wrong, key in (
+        ("traces", snake, "resource_spans"),
+        ("traces", old, "instrumentationLibrarySpans"),
+        ("traces", {"resourceSpans": [{"scopeSpans": [{"span": []}]}]}, "span"),
+        ("traces", {"resourceLogs": []}, "resourceLogs"),
+        ("logs", {"x" * 500: 1}, "x" * 40),
+    ):
+        rejected = decode(signal, "json", json.dumps(wrong).encode()).rejected  # type: ignore[arg-type]
+        assert (rejected.number, f"keys not known here: {key!r};" in rejected.message()) == (0, True)
+    for fine in ({}, {"resourceSpans": []}, {"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}):
+        assert decode("traces", "json", json.dumps(fine).encode()).rejected.message() == ""
+    assert (
+        decode("traces", "json", json.dumps({**request(json_span()), "x": 1}).encode()).rejected.message()
+        == ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "stored"),
+    [("NaN", "NaN"), ("Infinity", "Infinity"), ("-Infinity", "-Infinity")],
+)
+def test_numbers_that_json_does_not_know_are_the_doubles_they_are(number: str, stored: str) -> None:
+    text = 'a "NaN", b: NaN, -Infinity'
+    spans = request(
+        json_span(name=text, attributes=[{"key": text, "value": {"doubleValue": "@@"}}]),
+        json_span(attributes=[{"key": "k", "value": {"doubleValue": "NaN"}}]),
+    )
+    rows, rejected = decoded(json.dumps(spans).encode().replace(b'"@@"', number.encode()))
+    assert rejected == {}
+    assert (rows[0]["name"], json.loads(rows[0]["attributes"]), rows[0]["flags"]) == (
+        text,
+        {text: stored},
+        "json_number",
+    )
+    assert (json.loads(rows[1]["attributes"]), rows[1]["flags"]) == ({"k": "NaN"}, None)
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        (b'"name": NaN', "name is a JSON object, not a string"),
+        (b'"startTimeUnixNano": Infinity', "startTimeUnixNano is not an integer"),
+        (b'"attributes": [{"key": "k", "value": {"intValue": NaN}}]', "intValue is not an integer"),
+        (b'"attributes": [{"key": "k", "value": {"stringValue": NaN}}]', "stringValue is a JSON object"),
+    ],
+)
+def test_a_bare_nan_where_no_double_is_costs_only_its_span(field: bytes, reason: str) -> None:
+    body = json.dumps(request(json_span(at=1), json_span(name="good"))).encode().replace(b'"at": 1', field)
+    rows, rejected = decoded(body)
+    assert [r["name"] for r in rows] == ["good"]
+    assert next(iter(rejected)).startswith(reason)
+
+
+def test_a_body_that_is_no_json_for_want_of_quotes_names_the_cure() -> None:
+    for wrong in (b'{"resourceSpans": NaNs}', b'{"a": NaN'):
+        with pytest.raises(BadRequest, match='NaN and Infinity are written in quotes: "NaN"'):
+            decoded(wrong)
+    with pytest.raises(BadRequest, match=r"not JSON: [^\"]*$"):
+        decoded(b'{"a": nil}')
+
+
+@pytest.mark.parametrize(
+    ("written", "stored", "flags"),
+    [
+        (1.0, 1, None),
+        ("1.0", 1, None),
+        ("1e3", 1000, None),
+        ("9007199254740993.0", 9007199254740993, None),
+        (1.5, 1.5, "json_number"),
+        ("-2.5", -2.5, "json_number"),
+    ],
+)
+def test_integers_written_as_fractions(written: Any, stored: Any, flags: str | None) -> None:
+    [row], rejected = decoded(request(attribute(intValue=written)))
+    assert (json.loads(row["attributes"]), row["flags"], rejected) == ({"k": stored}, flags, {})
+
+
+@pytest.mark.parametrize("written", ["1e30", "1e999", "ten", "1.", "0x1", True, 1e300])
+def test_what_is_no_64_bit_integer_is_refused(written: Any) -> None:
+    with pytest.raises(BadRequest, match="intValue is"):
+        decoded(request(attribute(intValue=written)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "status", "flags"),
+    [
+        ({"kind": "SPAN_KIND_SERVER"}, "server", "unset", "enum_name"),
+        ({"kind": "SPAN_KIND_UNSPECIFIED"}, "unspecified", "unset", "enum_name"),
+        ({"status": {"code": "STATUS_CODE_ERROR"}}, "internal", "error", "enum_name"),
+        ({"kind": "SPAN_KIND_ROBOT"}, "unspecified", "unset", "unknown_enum"),
+        ({"kind": "3"}, "client", "unset", None),
+    ],
+)
+def test_enums_by_name_are_read(fields: dict[str, Any], kind: str, status: str, flags: str | None) -> None:
+    [row], rejected = decoded(request(json_span(**{"kind": 1, "status": None, **fields})))
+    assert (row["kind"], row["status"], row["flags"], rejected) == (kind, status, flags, {})
+
+
+def test_a_severity_by_name_is_read() -> None:
+    record = {"timeUnixNano": "1", "severityNumber": "SEVERITY_NUMBER_WARN2"}
+    found = decode(
+        "logs", "json", json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).encode()
+    )
+    assert found.batch.logs is not None
+    assert found.batch.logs["severity"].to_pylist() == ["WARN2"]
+    assert found.rejected.repairs == {"enum_name": 1}
 
 
 def test_nulls_are_defaults() -> None:

@@ -32,7 +32,7 @@ HEADERS = {"content-type": "application/x-protobuf"}
 
 def status(answer: httpx.Response) -> str:
     """The message of an error body."""
-    return Status.FromString(answer.content).message
+    return str(Status.FromString(answer.content).message)
 
 
 def replace_folder(data: Path) -> None:

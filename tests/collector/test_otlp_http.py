@@ -99,7 +99,7 @@ def test_repairs_are_told_as_a_warning(client: httpx.Client, collector: Collecto
     assert partial.error_message == (
         "stored with repairs: 1 x a parent id that is not 8 bytes was left out (bad_parent_id); "
         "1 x an end before its start became the start (end_before_start); "
-        "1 x an unknown kind or status became unspecified or unset (unknown_enum)"
+        "1 x an unknown kind, status or severity became unspecified or unset (unknown_enum)"
     )
     # what the sender's own limits cut, or what only looks wrong, is no repair of ours
     plain = trace_request(span(dropped_attributes_count=3), span(start_time_unix_nano=5)).SerializeToString()

@@ -42,8 +42,12 @@ def test_other_machines_need_a_token(option: str, tmp_path: Path) -> None:
     open_to_all = {option: "0.0.0.0:0"}
     with pytest.raises(CollectorError, match=f"--{option} .*without a token.*--insecure"):
         CollectorSettings(data=tmp_path, **open_to_all).addresses()
-    CollectorSettings(data=tmp_path, token="t", **open_to_all).addresses()
+    CollectorSettings(data=tmp_path, token="a-token-1", **open_to_all).addresses()
     CollectorSettings(data=tmp_path, insecure=True, **open_to_all).addresses()
+    with pytest.raises(CollectorError, match=f"--{option} .*role ingest has fewer than 8 characters"):
+        CollectorSettings(data=tmp_path, token="a-token", **open_to_all).addresses()
+    CollectorSettings(data=tmp_path, token="a-token", insecure=True, **open_to_all).addresses()
+    CollectorSettings(data=tmp_path, token="a-token").addresses()
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:http", "localhost", "127.0.0.1:70000", ""])
