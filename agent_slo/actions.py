@@ -70,6 +70,8 @@ Moment = Annotated[datetime, BeforeValidator(_moment)]
 """A time as arguments give it, ISO 8601 (UTC when it says no zone); the model holds naive UTC."""
 
 A = TypeVar("A", bound=Arguments)
+_Row = tuple[str, str, str | None, str | None]
+"""Of the log: action, arguments, id, by."""
 
 
 @dataclass(frozen=True)
@@ -116,31 +118,18 @@ def perform(
 ) -> dict[str, Any]:
     """Run one action and log it. Raises ValueError for an unknown one or for what it refuses.
 
-    A `command_id` that was already carried out is answered as it was then, and nothing is done again. `by`: who says
-    to be asking, kept in the log.
+    A `command_id` that was already carried out is answered as it was then, and nothing is done again; with anything
+    else in the command it is refused. `by`: who says to be asking, kept in the log.
     """
-    action = actions.get(name)
-    if action is None:
-        near = difflib.get_close_matches(name, actions, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(actions))}"
-        raise ValueError(f"no action {name!r}; {hint}")
     con.execute(LOG)
     asked = json.dumps(plain(dict(arguments)), default=str, sort_keys=True)
-    if command_id is not None:
-        before = con.execute(
-            "SELECT action, arguments, answer FROM core.operator_log WHERE command_id = ? AND refused IS NULL",
-            [command_id],
-        ).fetchone()
-        if before is not None and before[:2] != (name, asked):
-            raise ValueError(
-                f"id {command_id!r} was another command ({before[0]}); give each command its own"
-            )
-        if before is not None:
-            done: dict[str, Any] = json.loads(before[2])
-            return done
     row = (name, asked, command_id, by)
     # Refusals are kept too: who reads the log sees what was tried.
     try:
+        action = _named(actions, name)
+        done = _done_before(con, row)
+        if done is not None:
+            return done
         answer = _carried_out(con, action, checked(action, arguments), row)
     except ValueError as error:
         _log(con, row, refused=str(error))
@@ -148,6 +137,37 @@ def perform(
     if action.after is not None:
         action.after(con)
     return answer
+
+
+def _named(actions: Mapping[str, Action[Any]], name: str) -> Action[Any]:
+    action = actions.get(name)
+    if action is None:
+        near = difflib.get_close_matches(name, actions, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(actions))}"
+        raise ValueError(f"no action {name!r}; {hint}")
+    return action
+
+
+def _done_before(con: duckdb.DuckDBPyConnection, row: _Row) -> dict[str, Any] | None:
+    """The answer to a command that was carried out before, None when it was not. Raises ValueError when the id was
+    that of another one, or of somebody else's."""
+    name, asked, command_id, by = row
+    if command_id is None:
+        return None
+    before = con.execute(
+        "SELECT action, arguments, acted_by, answer FROM core.operator_log "
+        "WHERE command_id = ? AND refused IS NULL",
+        [command_id],
+    ).fetchone()
+    if before is None:
+        return None
+    if before[:3] != (name, asked, by):
+        raise ValueError(
+            f"id {command_id!r} was another command ({before[0]}{f' by {before[2]}' if before[2] else ''}); "
+            "give each command its own"
+        )
+    done: dict[str, Any] = json.loads(before[3])
+    return done
 
 
 def checked(action: Action[A], arguments: Mapping[str, Any]) -> A:
@@ -175,9 +195,6 @@ def _wrong(model: type[Arguments], detail: ErrorDetails) -> str:
         return f"is needed{meaning}"
     message = detail["msg"].removeprefix("Value error, ")
     return message[:1].lower() + message[1:] if message[:2].istitle() else message
-
-
-_Row = tuple[str, str, str | None, str | None]
 
 
 def _carried_out(

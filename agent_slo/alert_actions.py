@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, get_args
 
 import duckdb
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from agent_slo.actions import Action, Arguments, Moment, registry
+from metrics.alerts.conditions import severity_of
 from metrics.alerts.engine import AlertEngine
+from metrics.alerts.settings import Severity
 from metrics.alerts.silences import add_silence, end_silence
 from metrics.drift.baselines import begin_anew
+from metrics.drift.evaluate import METRICS
+
+_GLOB = frozenset("*?[")
+_SEVERITIES = {
+    "alerts": "SELECT DISTINCT severity FROM core.alerts",
+    "slo_status": "SELECT DISTINCT unnest(json_extract_string(pairs, '$[*].severity')) FROM core.slo_status",
+}
+"""Where objectives with severities of their own are known from, by table."""
 
 
 class SilenceArguments(Arguments):
@@ -48,15 +59,39 @@ class RebaselineArguments(Arguments):
     agent: str = Field(default="*", description="name or glob of the agent")
     task_type: str = Field(default="*", description="name or glob of the task type")
 
+    @field_validator("metric")
+    @classmethod
+    def _known_metric(cls, metric: str) -> str:
+        if not any(fnmatchcase(known, metric) for known in METRICS):
+            raise ValueError(f"{metric!r} is no metric with a baseline; there are {', '.join(METRICS)}, or *")
+        return metric
+
 
 def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _check_severity(con: duckdb.DuckDBPyConnection, severity: str) -> None:
+    """Raises ValueError for a word that is no severity of any objective or alert; globs are taken as they are."""
+    if not severity or _GLOB.intersection(severity):
+        return
+    known = set(get_args(Severity))
+    # What does not exist yet is not asked: an error would end the transaction.
+    tables = con.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'core'").fetchall()
+    for table, sql in _SEVERITIES.items():
+        if (table,) in tables:
+            known |= {severity_of(found) for (found,) in con.execute(sql).fetchall() if found}
+    if severity not in known:
+        raise ValueError(
+            f"alerts.silence: severity: {severity!r} is none; there are {', '.join(sorted(known))}, or a glob such as *"
+        )
 
 
 def alert_actions(engine: AlertEngine) -> dict[str, Action[Any]]:
     """Actions by name."""
 
     def silence(con: duckdb.DuckDBPyConnection, given: SilenceArguments) -> Mapping[str, Any]:
+        _check_severity(con, given.severity)
         quiet = add_silence(
             con,
             _now(),

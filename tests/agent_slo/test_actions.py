@@ -83,10 +83,19 @@ def test_a_command_is_carried_out_once_by_its_id(collector: Any) -> None:
     other = ask(collector, "boss-1", {**command, "arguments": {"number": 3}})
     assert other.status_code == 400
     assert "another command" in other.json()["error"]
+    else_s = ask(collector, "boss-1", {**command, "by": "somebody"})
+    assert (else_s.status_code, "another command" in else_s.json()["error"]) == (400, True)
     assert ask(collector, "boss-1", {"action": "numbers.add", "arguments": {"number": 5}}).json() == {
         "sum": 7
     }
-    assert [row[:2] for row in log(collector)] == [("numbers.add", "c-1"), ("numbers.add", None)]
+    assert ask(collector, "boss-1", {"action": "numbers.ad", "id": "c-2"}).status_code == 400
+    assert [(*row[:2], row[3] is None) for row in log(collector)] == [
+        ("numbers.add", "c-1", True),
+        ("numbers.add", "c-1", False),
+        ("numbers.add", "c-1", False),
+        ("numbers.add", None, True),
+        ("numbers.ad", "c-2", False),
+    ]
 
 
 @pytest.mark.parametrize("at", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"])
@@ -184,6 +193,27 @@ def test_the_nearest_action_is_named(core: duckdb.DuckDBPyConnection) -> None:
         perform(core, ACTIONS, "number.add", {})
     with pytest.raises(ValueError, match="two actions are named"):
         registry(*ACTIONS.values(), *ACTIONS.values())
+
+
+def test_misspelt_severities_and_metrics_are_refused(core: duckdb.DuckDBPyConnection) -> None:
+    actions = operator_actions(AlertEngine(AlertSettings(), []))
+    silence = {"ends_at": "2126-01-01", "reason": "r"}
+    for severity in ("page", "ticket", "*", "p*"):
+        assert perform(core, actions, "alerts.silence", {**silence, "severity": severity})["silence_id"]
+    for severity in ("pgae", "Page"):
+        with pytest.raises(
+            ValueError, match=rf"severity: '{severity}' is none; there are page, ticket, or a glob"
+        ):
+            perform(core, actions, "alerts.silence", {**silence, "severity": severity})
+    core.execute(
+        'CREATE TABLE core.slo_status AS SELECT \'[{"severity": "Info"}, {"severity": "high"}]\' AS pairs'
+    )
+    perform(core, actions, "alerts.silence", {**silence, "severity": "info"})  # an objective alerts with that
+    for metric in ("cost", "*", "l*"):
+        perform(core, actions, "alerts.rebaseline", {"reason": "r", "metric": metric})
+    for metric in ("csot", "x*"):
+        with pytest.raises(ArgumentsRefused, match="is no metric with a baseline; there are cost, latency"):
+            perform(core, actions, "alerts.rebaseline", {"reason": "r", "metric": metric})
 
 
 def test_readers_may_ask_what_there_is(collector: Any) -> None:
