@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from agent_slo.errors import CommandError
+from collector.access import checked_origin
 from collector.redaction.policy import Policy
 from metrics.alerts.settings import AlertSettings
 from metrics.bounded_yaml import TooMuch, check_node, check_size, too_deep
@@ -78,6 +79,7 @@ def parse_names(value: Any) -> Any:
 
 
 Redaction = Annotated[dict[str, Policy], BeforeValidator(parse_redaction)]
+Origin = Annotated[str, AfterValidator(checked_origin)]
 Size = Annotated[int, BeforeValidator(parse_size)]
 Address = Annotated[str, BeforeValidator(parse_address)]
 
@@ -96,7 +98,7 @@ class CollectorConfig(Section):
 
     http: Address = "127.0.0.1:4318"
     grpc: Address = "127.0.0.1:4317"
-    cors_origins: list[str] = Field(default_factory=list)
+    cors_origins: list[Origin] = Field(default_factory=list)
     """Origins of web pages that may send from a browser."""
     redaction: Redaction = Field(default_factory=lambda: parse_redaction("redact"))
     """What is done to secrets and content before anything is stored: policy by glob over service.name."""
@@ -286,8 +288,29 @@ def _describe(detail: ErrorDetails, root: yaml.Node | None, path: Path) -> str:
         near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
         return f"{where}: unknown key {name!r}; {hint}"
-    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        known = re.findall(r"'([^']+)'", str(detail.get("ctx", {}).get("expected_tags", "")))
+        wrong = f"{detail['ctx']['tag']!r} is none" if "tag" in detail.get("ctx", {}) else "it is missing"
+        return (
+            f"{where}: {name}.type: {wrong}; write one of {', '.join(known) or 'those in docs/configure.md'}"
+        )
+    message = _EXPECTED.get(detail["type"]) or detail["msg"].removeprefix("Value error, ")
     return f"{where}: {name}: {message[:1].lower() + message[1:] if message[:2].istitle() else message}"
+
+
+_EXPECTED = {
+    "model_type": "expected `key: value` lines below it",
+    "model_attributes_type": "expected `key: value` lines below it",
+    "dict_type": "expected `name: value` lines below it",
+    "list_type": "expected a list, as [one, two]",
+    "string_type": "expected a text; put it in quotes",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+}
+"""Errors whose own words name what is inside this program."""
 
 
 def _known_keys(model: Any, loc: tuple[int | str, ...]) -> list[str]:

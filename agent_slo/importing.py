@@ -89,8 +89,8 @@ def bring_in(
         else:
             state.requests += 1
             state.rows += rows
-            if rejected:
-                told(state.refuse(place, reason, rejected))
+            if rejected or (reason and not rows):  # nothing in it was recognised
+                told(state.refuse(place, reason, max(1, rejected)))
         progress(state, len(item.body))
     sink.finish()
     return state
@@ -120,7 +120,7 @@ class StoreSink:
         self._rows += decoded.batch.rows
         if self._rows >= ROWS_A_COMMIT:
             self.finish()
-        return decoded.batch.rows, decoded.rejected.number, str(decoded.rejected)
+        return decoded.batch.rows, decoded.rejected.number, str(decoded.rejected) or decoded.rejected.note
 
     def finish(self) -> None:
         """Commit what is held."""

@@ -48,7 +48,7 @@ def load(body: bytes) -> tuple[dict[str, Any], bool]:
         request = orjson.loads(body)
     except orjson.JSONDecodeError as e:
         text = _mend(body)
-        mended = _quoted(shallow(text))
+        mended = quoted(shallow(text))
         if mended is body:
             raise BadRequest(f"the body is not JSON: {e}{_cure(body)}") from e
         try:
@@ -74,9 +74,9 @@ def _mend(body: bytes) -> bytes:
     return mended if mended != body else body
 
 
-def _quoted(body: bytes) -> bytes:
+def quoted(body: bytes) -> bytes:
     """The body with each NaN, Infinity and -Infinity outside strings, which Python and others write though JSON does
-    not know them, as an object that only `_double` understands; the same object when it has none, or too many."""
+    not know them, as an object that a doubleValue understands; the same object when it has none, or too many."""
     if not 0 < body.count(b"NaN") + body.count(b"Infinity") <= MOST_IN_ONE:
         return body
     found = list(_BARE.finditer(body))
@@ -448,7 +448,7 @@ def _nested(kind: str, inner: Any, flags: list[str], depth: int) -> Value:
 
 
 def _double(value: Any, flags: list[str]) -> Value:
-    if isinstance(value, dict) and list(value) == [_BARE_KEY]:  # a bare NaN, see _quoted
+    if isinstance(value, dict) and list(value) == [_BARE_KEY]:  # a bare NaN, see quoted
         flags.append(policy.JSON_NUMBER)
         value = value[_BARE_KEY]
     if isinstance(value, bool) or not isinstance(value, int | float | str):

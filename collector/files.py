@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.decode import BadRequest, Encoding, Signal
+from collector.decode_json import quoted
 from collector.wire import repair
 
 _GZIP = b"\x1f\x8b"
@@ -132,7 +133,7 @@ def _json(stream: Iterable[bytes], source: str) -> Iterator[FileRequest | Proble
 
 def _is_json(text: bytes) -> bool:
     try:
-        orjson.loads(text)
+        orjson.loads(quoted(text))
     except orjson.JSONDecodeError:
         return False
     return True
@@ -145,6 +146,7 @@ def _line(text: bytes, source: str, number: int) -> Iterator[FileRequest | Probl
 
 def _documents(text: bytes, source: str, number: int) -> Iterator[FileRequest | Problem]:
     """The requests in one JSON text: an export request, one resourceSpans object, or an array of either."""
+    text = quoted(text)
     try:
         document = orjson.loads(text)
     except orjson.JSONDecodeError as e:
@@ -155,6 +157,8 @@ def _documents(text: bytes, source: str, number: int) -> Iterator[FileRequest | 
         else:
             yield Problem(source, number, "line", f"not JSON: {e.msg} (column {e.colno})")
         return
+    if document == []:
+        yield Problem(source, number, "line", "not an export request: an array with nothing in it")
     whole = isinstance(document, dict)
     for part in [document] if whole else document if isinstance(document, list) else [document]:
         if not isinstance(part, dict):

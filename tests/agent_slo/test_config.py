@@ -176,6 +176,19 @@ def test_a_file_of_megabytes_is_not_even_read(tmp_path: Path) -> None:
             "alerts: {events: [{name: a, finding: duplicate_acton}]}",
             "alerts: events, a, finding: 'duplicate_acton' is no kind of finding; did you mean 'duplicate_action'?",
         ),
+        ("collector: 5", "collector: expected `key: value` lines below it"),
+        ("tools: [a]", "tools: expected `name: value` lines below it"),
+        ("collector: {cors_origins: x}", "collector.cors_origins: expected a list, as [one, two]"),
+        (
+            "collector: {cors_origins: [https://a.example, '*']}",
+            "collector.cors_origins.1: origin '*': write each like https://app.example.com, without a path; there is",
+        ),
+        ("collector: {threads: x}", "collector.threads: expected a whole number"),
+        (
+            "alerts: {targets: [{type: x, name: a}]}",
+            "alerts.targets.0.type: 'x' is none; write one of alertmanager,",
+        ),
+        ("alerts: {targets: [{name: a}]}", "alerts.targets.0.type: it is missing; write one of"),
         (
             "alerts: {silences: [{start: 2026-01-02T00:00Z, end: 2026-01-01, reason: x}]}",
             "alerts.silences.0: it ends before it starts",

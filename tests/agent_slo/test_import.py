@@ -49,6 +49,16 @@ def test_one_bad_span_costs_only_itself(run: Run, tmp_path: Path, samples: Path)
     assert spans_in(run, tmp_path / "data") == len(spans) - 1
 
 
+def test_what_is_not_recognised_is_not_passed_over(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "old.jsonl"
+    file.write_text('[]\n{"resourceSpans": [{"instrumentationLibrarySpans": [{"spans": []}]}]}\n')
+    result = run("import", file, "--data", tmp_path / "data", "--as-of", AS_OF)
+    assert result.exit_code == 1
+    said = " ".join(result.stderr.split())
+    assert f"{file}, line 1: not an export request: an array with nothing in it" in said
+    assert f"{file}, line 2: no spans were found: keys not known here: 'instrumentationLibrarySpans'" in said
+
+
 def test_a_folder_and_stdin(run: Run, tmp_path: Path, samples: Path) -> None:
     folder = tmp_path / "traces"
     folder.mkdir()

@@ -71,11 +71,11 @@ def test_formats(tmp_path: Path, content: bytes, requests: int, spans: int, comp
 
 def test_bad_lines_are_named_and_the_others_live(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    lines = [LINE, b"{broken", b'{"a": 1}', b"[1]", b'"text"', b'{"resourceMetrics": []}', b"{}", LINE]
+    lines = [LINE, b"{broken", b'{"a": 1}', b"[1]", b'"text"', b'{"resourceMetrics": []}', b"{}", LINE, b"[]"]
     path.write_bytes(b"\n".join(lines))
     found, problems = read(path)
     assert [r.place for r in found] == [1, 8]
-    assert [p.split(":")[0] for p in problems] == [f", line {n}" for n in (2, 3, 4, 5)]
+    assert [p.split(":")[0] for p in problems] == [f", line {n}" for n in (2, 3, 4, 5, 9)]
     assert "no resourceSpans or resourceLogs (keys: a)" in problems[1]
 
 
@@ -103,6 +103,19 @@ def test_lines_with_bad_text_are_left_to_the_decoder(tmp_path: Path) -> None:
     path.write_bytes(LINE.replace(b'"op"', b'"\\ud800"') + b"\n" + LINE.replace(b'"op"', b'"\xff"'))
     found, problems = read(path)
     assert (spans_in(found), problems) == (2, [])
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_bare_nan_as_other_programs_write_it(tmp_path: Path, indent: int | None) -> None:
+    document = json.loads(LINE)
+    document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] = [
+        {"key": "k", "value": {"doubleValue": float("nan")}}
+    ]
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(document, indent=indent))
+    found, problems = read(path)
+    assert (spans_in(found) > 0, problems) == (True, [])
+    assert json.loads(found[0].body)
 
 
 def test_lines_with_deep_values_are_left_to_the_decoder(tmp_path: Path) -> None:
