@@ -106,7 +106,29 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         ("names_interrupt(error)", _says("error", known["pauses"]["errors"])),
         ("says_pause(said)", _says("said", known["pauses"]["results"])),
         ("says_denied(said)", _says("said", known["denials"])),
+        # what a text quotes is not what it says
+        ("unquoted(said)", f"regexp_replace(said, '{_QUOTED}', ' ', 'g')"),
+        # an object that names what was made tells of that, whatever else stands in it
+        (
+            "is_denial(result)",
+            "IF(starts_with(ltrim(result), '{'), "
+            f"says_denied(left(result, 300)) AND NOT regexp_matches(left(result, 2000), '{_NAMED}'), "
+            "says_denied(left(unquoted(result), 300)))",
+        ),
         ("says_failed(said)", _says("said", known["admissions"])),
+        ("says_nothing(said)", _says("left(said, 300)", known["no_answers"])),
+        ("gives_up(said)", _says("left(said, 300)", known["gave_up"])),
+        ("asks_to_confirm(said)", _says("right(rtrim(said), 300)", known["pauses"]["questions"])),
+        (
+            "asks_a_person(tool)",
+            _says(
+                "regexp_replace(tool, '([a-z0-9])([A-Z])', '\\1_\\2', 'g')",
+                [rf"(^|[^a-z])({'|'.join(known['question_words'])})([^a-z]|$)"],
+            ),
+        ),
+        # the word of a person that answers such a question
+        ("begins_with_yes(said)", _begins(known["decisions"]["approved"])),
+        ("begins_with_no(said)", _begins(known["decisions"]["rejected"])),
         ("says_step_limit(said)", _says("said", known["step_limits"])),
         (
             "says_refused(said)",
@@ -133,7 +155,7 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
     ):
         con.execute(
             f"CREATE OR REPLACE TEMP MACRO {signature} AS coalesce({expression}, false)"
-            if "CASE" not in expression
+            if "CASE" not in expression and not signature.startswith("unquoted")
             else f"CREATE OR REPLACE TEMP MACRO {signature} AS {expression}"
         )
     # words that say what a call was about: not amounts, not currencies
@@ -144,6 +166,18 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         "CREATE OR REPLACE TEMP MACRO is_about(failed, later) AS "
         f"len({about}) = 0 OR list_has_any({about}, later)"
     )
+
+
+def _begins(words: Sequence[str]) -> str:
+    """SQL: the text is short and begins with one of the words."""
+    pattern = rf"^\W*({'|'.join(words)})(\W|$)"
+    return f"length(said) <= 120 AND {_says('said', [pattern])}"
+
+
+# A quotation of some length, as SQL spells it; an apostrophe within a word begins none.
+_QUOTED = r"""(^|\W)(''[^'']{8,}''|"[^"]{8,}")"""
+# An entity of the object's own: `"id": "R-1"`, `"refundId": 7`.
+_NAMED = r"""(^|[{,\s])"(id|[A-Za-z_]*_id|[a-z]+Id|ref|reference|number)"\s*:\s*("[^"]|[0-9])"""
 
 
 def _says(what: str, patterns: Sequence[str], options: str = "i") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metrics.canonical import UNREADABLE
+from metrics.canonical import UNREADABLE, parse
 from metrics.messages.values import MAX_DEPTH, ROLES, first, string, text_of, value_of
 
 
@@ -30,9 +30,12 @@ def plain_result(result: str | None) -> dict[str, str | None]:
 
 def _plain_result(result: str | None) -> dict[str, str | None]:
     value = value_of(result)
+    if isinstance(value, str):
+        # an object as Python prints it
+        value = parse(value)
     if not isinstance(value, (dict, list)):
         return {"text": result, "call_id": None}
-    call_id = None
+    call_id, failed = None, False
     for _ in range(MAX_DEPTH):
         if isinstance(value, list):
             if not value or not all(isinstance(p, dict) and "text" in p for p in value):
@@ -44,12 +47,46 @@ def _plain_result(result: str | None) -> dict[str, str | None]:
         inner = _unwrapped(value)
         if inner is None:
             break
+        failed = failed or value.get("isError") is True or value.get("status") == "error"
         call_id = call_id or (value.get("id") if "response" in value else None)
         value = inner
     if isinstance(value, (dict, list)):
-        unchanged = call_id is None
-        return {"text": result if unchanged else text_of(value), "call_id": string(call_id)}
-    return {"text": string(value), "call_id": string(call_id)}
+        told = _failure_first(value)
+        unchanged = call_id is None and told is value and not failed
+        text = result if unchanged else text_of(told)
+    else:
+        text = string(value)
+    # The envelope's own word that the call failed; what it holds need not say so.
+    if failed and not (text or "").lstrip().lower().startswith("error"):
+        text = f"Error: {text}" if text else "Error"
+    return {"text": text, "call_id": string(call_id)}
+
+
+def _failure_first(value: Any) -> Any:
+    """Return a result with what it says of its failure before all else, so that it is seen however long the rest is."""
+    if isinstance(value, list):
+        return [_failure_first(value[0])] if len(value) == 1 and isinstance(value[0], dict) else value
+    if len(value) == 1:
+        [(name, inner)] = value.items()
+        held = _failure_first(inner) if name in _HOLDERS and isinstance(inner, dict) else inner
+        return value if held is inner else {name: held}
+    told = [name for name in value if str(name).lower() in _FLAGS and value[name] is False]
+    # errors beside nothing else: beside a result they may be warnings
+    told += [
+        name
+        for name in value
+        if str(name).lower() in _TROUBLES
+        and value[name]
+        and not any(v for n, v in value.items() if n != name)
+    ]
+    if not told:
+        return value
+    return {**{name: value[name] for name in told}, **value}
+
+
+_FLAGS = frozenset({"success", "ok", "succeeded"})
+_TROUBLES = frozenset({"error", "errors", "exception"})
+_HOLDERS = frozenset({"data", "result", "output", "response"})
 
 
 def _unwrapped(value: dict[str, Any]) -> Any:

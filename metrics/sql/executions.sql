@@ -43,14 +43,14 @@ SELECT
   trace_id || '/' || span_id AS attempt_id,
   span_id, trace_id, run_id, task_id, intent, run_position, seen_by, tool, effect_class, class_source, is_inverse, hands_over,
   effect_class IN ('write', 'idempotent_write') AS is_side_effect,
-  arguments, idempotency_key, call_id, attempt_no, result, error_class, decision, decision_arguments, compensates, level, required_level,
+  arguments, coalesce(idempotency_key, key_argument(arguments)) AS idempotency_key, call_id, attempt_no, result, error_class, decision, decision_arguments, compensates, level, required_level,
   compensated_by, window_s, key_ttl_s, max_attempts, limit_s, plan, words,
   start_ns, coalesce(end_ns, start_ns) AS last_ns, end_ns,
   CASE
     WHEN disposition_stated IS NOT NULL THEN disposition_stated
     WHEN run_dropped THEN 'dropped'
     WHEN decision = 'rejected' THEN 'denied'
-    WHEN says_denied(words) THEN 'denied'
+    WHEN says_denied(concat_ws(' ', error_class, error_message)) OR is_denial(result) THEN 'denied'
     WHEN is_interrupt OR says_pause(result) THEN 'pending'
     WHEN run_verdict = 'paused' AND list_contains(half_span_ids, span_id) THEN 'pending'
     ELSE 'executed'
@@ -61,7 +61,7 @@ SELECT
     WHEN end_ns IS NULL THEN 'unknown'
     -- what was configured says so outright; an answer that only begins like an error may tell of a timeout
     WHEN says_refused(result) THEN 'refused'
-    WHEN says_unknown(result) THEN 'unknown'
+    WHEN says_unknown(IF(starts_with(result, '{'), result, unquoted(result))) THEN 'unknown'
     WHEN says_error(result) THEN outcome_of_error_text(left(result, 300))
     WHEN effect_class NOT IN ('read', 'control') AND says_perhaps_done(left(result, 2000)) THEN 'unknown'
     WHEN effect_class NOT IN ('read', 'control') AND says_not_done(left(result, 2000)) THEN outcome_of_error_text(left(result, 300))
@@ -72,6 +72,8 @@ SELECT
     WHEN arguments IS NULL THEN NULL
     WHEN len(key_fields) > 0 AND len(list_filter(list_transform(key_fields, lambda f: json_extract(arguments, '$."' || f || '"')), lambda v: v IS NOT NULL)) > 0
       THEN md5(concat_ws('|', tool, list_transform(key_fields, lambda f: json_extract(arguments, '$."' || f || '"'))::VARCHAR))
+    -- a key among them says how often it may be done, not what
+    WHEN key_argument(arguments) IS NOT NULL THEN md5(concat_ws('|', tool, without_key(arguments)))
     ELSE md5(concat_ws('|', tool, arguments))
   END AS args_key,
   CASE WHEN effect_class IN ('write', 'idempotent_write') THEN md5(concat_ws('|', tool, without_free_text(arguments))) END AS loose_key,

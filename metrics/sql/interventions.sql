@@ -27,6 +27,7 @@ met AS (
     w.paused_run,
     arg_min(e.decision, (e.start_ns, e.attempt_id)) FILTER (WHERE e.decision IS NOT NULL) AS stated,
     bool_or(e.disposition = 'executed') AS executed,
+    bool_or(e.disposition = 'executed' AND e.seen_by = 'span') AS by_span,
     bool_or(e.disposition = 'denied') AS denied,
     bool_or(e.disposition = 'executed' AND e.arguments <> w.call.arguments) AS other_arguments,
     list(e.span_id ORDER BY e.start_ns, e.span_id) AS span_ids,
@@ -49,11 +50,23 @@ said AS (
   GROUP BY w.paused_run
 ),
 refusals AS (
-  SELECT w.paused_run, bool_or(says_denied(h.text)) AS denied, true AS replied
+  SELECT w.paused_run, bool_or(is_denial(h.text)) AS denied, true AS replied,
+    bool_and((starts_with(ltrim(h.text), '{') OR starts_with(ltrim(h.text), '[')) AND NOT is_denial(h.text)) AS with_data
   FROM waiting w
   JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
   JOIN (SELECT run_id, unnest(history, recursive := true) FROM run_verdicts) h(run_id, id, text) ON h.run_id = t.run_id AND h.id = w.call.id
   GROUP BY w.paused_run
+),
+-- a question put in words, and the words that answered it
+replies AS (
+  SELECT p.run_id AS paused_run,
+    CASE WHEN bool_or(begins_with_no(r.user_text)) THEN 'rejected' WHEN bool_or(begins_with_yes(r.user_text)) THEN 'approved' ELSE 'answered' END AS decision
+  FROM pauses p
+  JOIN next_runs n ON n.paused_run = p.run_id
+  JOIN task_runs t ON t.task_id = p.task_id AND t.position = n.position
+  JOIN run_verdicts r ON r.run_id = t.run_id
+  WHERE p.rule = 'run.paused.answer_asks' AND r.user_text IS NOT NULL
+  GROUP BY p.run_id
 ),
 -- a step of the next run that states a decision without being the call itself
 stated AS (
@@ -70,12 +83,14 @@ stated AS (
 approvals AS (
   SELECT
     p.task_id, p.run_id,
-    'approval' AS kind,
+    -- what a question brings back is an answer
+    CASE WHEN asks_a_person(p.open_calls[1].name) THEN 'answer' ELSE 'approval' END AS kind,
     coalesce(
-      m.stated, d.decision,
+      m.stated, d.decision, y.decision,
       CASE
         WHEN s.decision = 'rejected' THEN 'rejected'
         WHEN s.decision IN ('edited', 'answered') THEN s.decision
+        WHEN asks_a_person(p.open_calls[1].name) AND (m.executed OR f.replied) AND NOT coalesce(f.denied, false) THEN 'answered'
         WHEN m.executed AND m.other_arguments THEN 'edited'
         WHEN m.executed THEN 'approved'
         WHEN m.denied OR f.denied THEN 'rejected'
@@ -92,6 +107,9 @@ approvals AS (
   LEFT JOIN said s ON s.paused_run = p.run_id
   LEFT JOIN refusals f ON f.paused_run = p.run_id
   LEFT JOIN stated d ON d.paused_run = p.run_id
+  LEFT JOIN replies y ON y.paused_run = p.run_id
+  -- a call that came back with data was carried out by whoever had asked (a browser, say): nothing tells of a person
+  WHERE NOT coalesce(p.rule = 'run.paused.call_left_open' AND f.with_data AND NOT coalesce(m.by_span, false) AND NOT asks_a_person(p.open_calls[1].name) AND coalesce(m.stated, d.decision, s.decision) IS NULL AND NOT coalesce(m.denied, false), false)
 ),
 -- decisions stated where no run had paused: in-process approvals, answers, take-overs
 in_process AS (
@@ -137,7 +155,8 @@ moments AS (
 SELECT
   'human-' || left(md5(m.moment), 16) AS intervention_id,
   m.task_id, m.kind, m.decision, m.level, m.required_level, m.tool, m.requested_at, m.decided_at,
-  CASE WHEN m.decided_at IS NOT NULL THEN epoch(m.decided_at) - epoch(m.requested_at) END AS wait_s,
+  -- the clocks of two processes differ
+  CASE WHEN m.decided_at IS NOT NULL THEN greatest(epoch(m.decided_at) - epoch(m.requested_at), 0) END AS wait_s,
   spans_of(m.evidence) AS evidence,
   f.agent, f.task_type, f.service, f.environment, f.app_version, f.started_at AS task_started_at
 FROM moments m

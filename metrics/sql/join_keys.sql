@@ -64,6 +64,9 @@ keyed AS (
   UNION
   SELECT trace_id, 'conversation:' || conversation_id, NULL FROM new_steps WHERE conversation_id IS NOT NULL
   UNION
+  -- where no conversation is known, one service is delivered one message
+  SELECT trace_id, 'delivery:' || md5(concat_ws('|', service, input_id)), NULL FROM new_steps WHERE input_id IS NOT NULL AND service IS NOT NULL
+  UNION
   SELECT trace_id, 'call:' || id, NULL FROM calls WHERE NOT counts_only(id, tool)
   UNION
   SELECT trace_id, 'call:' || id, NULL

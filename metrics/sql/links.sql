@@ -4,7 +4,7 @@
 -- evidence of continuation. A conversation alone is no evidence: it can hold many tasks.
 WITH r AS (
   SELECT run_id, start_ns, last_ns, service, agent, conversation_id, invocation_id, task_id_stated, input_id, input_key, trigger,
-    verdict, root_ended, open_calls, executed_ids, executed_calls, history, approvals, user_texts, user_id, trace_id, resumes_root
+    verdict, rule, root_ended, open_calls, executed_ids, executed_calls, history, approvals, user_texts, user_id, trace_id, resumes_root
   FROM run_verdicts
 ),
 ordered AS (
@@ -15,7 +15,7 @@ ordered AS (
     lag(run_id) OVER talk AS before,
     last_value(CASE WHEN verdict = 'paused' OR NOT root_ended THEN run_id END IGNORE NULLS)
       OVER (talk ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS open_before,
-    lag(run_id) OVER (PARTITION BY conversation_id, input_id ORDER BY start_ns, run_id) AS same_delivery
+    lag(run_id) OVER (PARTITION BY conversation_id, IF(conversation_id IS NULL, service, NULL), input_id ORDER BY start_ns, run_id) AS same_delivery
   FROM r
   WINDOW talk AS (PARTITION BY conversation_id ORDER BY start_ns, run_id)
 ),
@@ -118,7 +118,14 @@ links AS (
   FROM ordered
   WHERE conversation_id IS NOT NULL AND trigger IN ('resume', 'retry', 'redelivery')
   UNION ALL
-  SELECT run_id, same_delivery, 'join.input_id' FROM ordered WHERE conversation_id IS NOT NULL AND input_id IS NOT NULL
+  -- a question put in words, and the next words of the conversation answer it
+  SELECT o.run_id, o.before, 'join.reply_to_question'
+  FROM ordered o
+  JOIN r b ON b.run_id = o.before
+  WHERE o.conversation_id IS NOT NULL AND b.rule = 'run.paused.answer_asks'
+    AND len(list_filter(o.user_texts, lambda said: begins_with_yes(said) OR begins_with_no(said))) > 0
+  UNION ALL
+  SELECT run_id, same_delivery, 'join.input_id' FROM ordered WHERE input_id IS NOT NULL AND coalesce(conversation_id, service) IS NOT NULL
   UNION ALL
   SELECT run_id, same_input, 'join.same_input_after_open_run'
   FROM repeated
@@ -141,6 +148,7 @@ WHERE a.start_ns <= b.start_ns
   -- what the sender states outranks what we infer
   AND NOT coalesce(a.task_id_stated <> b.task_id_stated, false)
   AND (l.rule IN ('join.stated_task_id', 'join.invocation_id', 'join.resumed_in_trace') OR NOT coalesce(a.conversation_id <> b.conversation_id, false))
-  AND (l.rule <> 'join.same_input_after_crash' OR NOT coalesce(a.agent <> b.agent, false) AND NOT coalesce(a.user_id <> b.user_id, false))
+  AND (l.rule NOT IN ('join.same_input_after_crash', 'join.same_input_after_open_run') OR NOT coalesce(a.user_id <> b.user_id, false))
+  AND (l.rule <> 'join.same_input_after_crash' OR NOT coalesce(a.agent <> b.agent, false))
   -- the same input id is the evidence of a redelivery; two different ones are evidence of two requests
   AND (l.rule NOT IN ('join.same_input_after_open_run', 'join.same_input_after_crash') OR NOT coalesce(a.input_id <> b.input_id, false))

@@ -12,7 +12,8 @@ WITH placed AS (
     t.role,
     coalesce(u.agent, t.near_agent) AS agent,
     t.top, t.local_root, t.outer_agent, t.resumes, t.parent_step, t.same_tool_above, t.depth,
-    t.role IN ('agent', 'workflow', 'model', 'tool') OR u.mark IN ('start_marker', 'accepted') AS is_work
+    -- an index that is filled is no work that anyone asked an agent for
+    (t.role IN ('agent', 'workflow', 'model', 'tool') AND coalesce(u.operation, '') <> 'embeddings') OR u.mark IN ('start_marker', 'accepted') AS is_work
   FROM understood u
   JOIN tree t USING (trace_id, span_id)
 ),

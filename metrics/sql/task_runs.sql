@@ -32,6 +32,7 @@ grouped AS (
     coalesce(min(task_id_stated) OVER whole, first_value(own_id) OVER (whole ORDER BY start_ns, run_id)) AS task_id,
     row_number() OVER (whole ORDER BY start_ns, run_id) AS position,
     last_value(input_id IGNORE NULLS) OVER earlier AS input_id_before,
+    last_value(rule) OVER earlier AS rule_before,
     last_value(CASE WHEN len(user_texts) > 0 THEN user_texts END IGNORE NULLS) OVER earlier AS texts_before
   FROM named
   WINDOW
@@ -44,6 +45,8 @@ SELECT
   sum(CASE
     WHEN position > 1
          AND coalesce(input_id <> input_id_before, len(user_texts) > 0 AND NOT list_has_any(user_texts, texts_before), false)
-         AND coalesce(trigger, 'start') NOT IN ('resume', 'retry', 'redelivery') THEN 1 ELSE 0 END)
+         AND coalesce(trigger, 'start') NOT IN ('resume', 'retry', 'redelivery')
+         -- the words that answer the run's own question are a decision, no new request
+         AND coalesce(rule_before, '') <> 'run.paused.answer_asks' THEN 1 ELSE 0 END)
     OVER (PARTITION BY task_id ORDER BY start_ns, run_id) AS intent
 FROM grouped

@@ -1,5 +1,5 @@
 -- Grain: one row per task, with its outcome.
--- Inputs: run_verdicts, task_runs, task_facts, usage, steps, attempts, executions, actions, interventions, human_waits, uncertain,
+-- Inputs: run_verdicts, task_runs, task_facts, usage, steps, attempts, executions, actions, tool_classes, interventions, human_waits, uncertain,
 --   evaluation_labels, excluded_environments, maintenance_windows, kept_revisions; variable as_of.
 -- Evidence in order of strength: stated, evaluated, inferred. Nothing is completed by inference while anything speaks
 -- against it; what is not known is unknown.
@@ -101,6 +101,27 @@ handed AS (
     AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.run_id = e.run_id AND x.is_side_effect AND x.disposition = 'executed' AND x.start_ns > e.start_ns)
   GROUP BY t.task_id
 ),
+-- the last model call asked for a tool, no such call is seen, and the run gave an answer all the same; a call whose
+-- arguments are the answer only gave it its shape
+unmade AS (
+  SELECT r.run_id, min(r.last_model_span_id) AS span_id
+  FROM (SELECT run_id, last_model_span_id, root_output, unnest(pending) AS call FROM run_verdicts WHERE verdict = 'ended' AND root_output IS NOT NULL) r
+  LEFT JOIN tool_classes k ON k.tool = r.call.name
+  WHERE coalesce(k.configured_effect, k.guessed_effect, 'unknown') <> 'control'
+    AND NOT coalesce(canonical_arguments(r.root_output) = r.call.arguments, false)
+    AND len(list_filter(argument_leaves(r.call.arguments), lambda v: v = trim(r.root_output) OR (length(v) >= 20 AND contains(r.root_output, v)))) = 0
+    AND NOT (starts_with(ltrim(r.root_output), '{') AND len(argument_leaves(r.call.arguments)) > 0
+      AND len(list_filter(argument_leaves(r.call.arguments), lambda v: NOT contains(r.root_output, v))) = 0)
+  GROUP BY r.run_id
+),
+-- something was done to the outside world, or a person said that it must not be
+acted AS (
+  SELECT task_id FROM executions WHERE disposition = 'executed' AND outcome = 'ok' AND effect_class NOT IN ('read', 'control')
+  UNION
+  SELECT task_id FROM interventions WHERE decision = 'rejected'
+  UNION
+  SELECT task_id FROM executions WHERE disposition = 'denied'
+),
 -- a person said yes, and nothing was done
 approved AS (
   SELECT i.task_id
@@ -108,7 +129,9 @@ approved AS (
   WHERE i.kind = 'approval' AND i.decision IN ('approved', 'edited') AND i.tool IS NOT NULL
     AND NOT EXISTS (
       SELECT 1 FROM attempts a
-      WHERE a.task_id = i.task_id AND a.tool = i.tool AND a.disposition = 'executed' AND (a.ended_at IS NULL OR a.ended_at >= i.requested_at))
+      WHERE a.task_id = i.task_id AND a.tool = i.tool AND a.disposition = 'executed'
+        -- the clocks of two processes differ: what was seen to carry out the decision needs none
+        AND (a.ended_at IS NULL OR a.ended_at >= i.requested_at OR list_contains(i.evidence, a.span_id)))
   GROUP BY i.task_id
 ),
 humans AS (
@@ -131,6 +154,8 @@ timed AS (
     v.span_id AS handed_span_id,
     p.task_id IS NOT NULL AS approved_open,
     q.span_id AS unreported_span_id,
+    um.span_id AS unmade_span_id,
+    l.verdict = 'ended' AND ac.task_id IS NULL AND gives_up(coalesce(l.root_output, l.last_model_output)) AS gave_up,
     o.n AS loose, o.span_id AS loose_span_id, x.span_id AS unwitnessed_span_id,
     -- whoever says that it failed is believed, unless what it tried may have been done all the same
     coalesce(w.claimed = 'failure', false) AND NOT coalesce(o.perhaps_done, false) AND x.span_id IS NULL AS says_failed
@@ -144,6 +169,8 @@ timed AS (
   LEFT JOIN loose_ends o USING (task_id)
   LEFT JOIN unwitnessed x USING (task_id)
   LEFT JOIN unreported q USING (task_id)
+  LEFT JOIN unmade um ON um.run_id = l.run_id
+  LEFT JOIN acted ac ON ac.task_id = w.task_id
 ),
 decided AS (
   SELECT
@@ -161,7 +188,7 @@ decided AS (
       WHEN handed_span_id IS NOT NULL THEN 'handed_over'
       WHEN says_failed THEN 'failed'
       WHEN loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open THEN 'unknown'
-      WHEN NOT answered THEN 'unknown'
+      WHEN unmade_span_id IS NOT NULL OR gave_up OR NOT answered THEN 'unknown'
       ELSE 'completed'
     END AS outcome,
     CASE
@@ -171,7 +198,7 @@ decided AS (
       WHEN verdict = 'aborted' THEN 'none'
       WHEN verdict = 'ended' AND handed_span_id IS NULL
         AND NOT says_failed
-        AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open OR NOT answered) THEN 'none'
+        AND (loose > 0 OR unwitnessed_span_id IS NOT NULL OR unreported_span_id IS NOT NULL OR approved_open OR unmade_span_id IS NOT NULL OR gave_up OR NOT answered) THEN 'none'
       ELSE 'inferred'
     END AS outcome_evidence,
     CASE
@@ -187,7 +214,9 @@ decided AS (
       WHEN unwitnessed_span_id IS NOT NULL THEN 'task.unknown.call_lost_in_crash'
       WHEN unreported_span_id IS NOT NULL THEN 'task.unknown.report_failed'
       WHEN approved_open THEN 'task.unknown.approved_not_executed'
+      WHEN unmade_span_id IS NOT NULL THEN 'task.unknown.call_not_made'
       WHEN NOT answered THEN 'task.unknown.no_answer'
+      WHEN gave_up THEN 'task.unknown.gave_up'
       ELSE 'task.completed.clean_end'
     END AS rule
   FROM timed
@@ -245,7 +274,7 @@ SELECT
   coalesce(h.human_wait_s, 0) AS human_wait_s,
   coalesce(k.revision, 0) AS revision,
   e.rule,
-  list_distinct(spans_of(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.unreported_span_id, e.handed_span_id]), lambda s: s IS NOT NULL))) AS evidence,
+  list_distinct(spans_of(list_filter(list_concat(e.run_evidence, [e.loose_span_id, e.unwitnessed_span_id, e.unreported_span_id, e.unmade_span_id, e.handed_span_id]), lambda s: s IS NOT NULL))) AS evidence,
   e.deadline_at,
   e.had_trouble,
   e.sampled,

@@ -28,7 +28,7 @@ walk AS (
     CASE WHEN role = 'model' THEN span_id END AS near_model,
     CASE WHEN role = 'model' THEN end_ns END AS near_model_end_ns,
     NULL::VARCHAR AS model_above,
-    CASE WHEN role = 'tool' THEN [tool] ELSE []::VARCHAR[] END AS tools_down,
+    CASE WHEN role = 'tool' THEN [bare_tool(tool)] ELSE []::VARCHAR[] END AS tools_down,
     false AS same_tool_above,
     0 AS depth
   FROM edges
@@ -53,8 +53,8 @@ walk AS (
     CASE WHEN e.role = 'model' THEN e.end_ns ELSE w.near_model_end_ns END,
     -- a call that starts after the call above it has ended is the next call (a context that leaked), not a part of it
     CASE WHEN e.role = 'model' AND NOT coalesce(e.start_ns >= w.near_model_end_ns, false) THEN w.near_model END,
-    CASE WHEN e.role = 'tool' THEN list_append(w.tools_down, e.tool) ELSE w.tools_down END,
-    e.role = 'tool' AND list_contains(w.tools_down, e.tool),
+    CASE WHEN e.role = 'tool' THEN list_append(w.tools_down, bare_tool(e.tool)) ELSE w.tools_down END,
+    e.role = 'tool' AND list_contains(w.tools_down, bare_tool(e.tool)),
     w.depth + 1
   FROM walk w
   JOIN edges e ON e.trace_id = w.trace_id AND e.parent = w.span_id
