@@ -14,8 +14,10 @@ from dashboard.charts import BARE, accent
 from dashboard.chrome import badge
 from dashboard.format import (
     STATE_WORDS,
+    UNKNOWN,
     burn_line,
     count,
+    counted,
     duration,
     interval,
     json_list,
@@ -36,6 +38,13 @@ Row = dict[str, Any]
 
 MOST_IN_A_ROW = 3
 _SIGNS = {"lt": "<", "lte": "≤", "gt": ">", "gte": "≥"}
+EXCLUDED_WORDS = {
+    "claim_not_verified": "claims that nobody verified",
+    "cancelled_by_user_in_time": "cancelled by the user in time",
+    "maintenance": "in a maintenance window",
+}
+MOST_REASONS = 3
+"""A card names so many; the page of the objective names all."""
 
 
 def grid(cards: int) -> list[int]:
@@ -79,9 +88,10 @@ def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None
             with st.container(horizontal=True, width="content", gap="xsmall"):
                 badges(row)
         left, right = st.columns([1.3, 1], gap="small", vertical_alignment="bottom")
+        label, value = share_figure(row)
         left.metric(
-            markdown_text(f"{count(row['good'])} of {count(row['n'])} {unit_word(row)}"),
-            markdown_text(percent(row["sli"])),
+            markdown_text(label),
+            markdown_text(value),
             help=markdown_text(row["description"]) if not missing(row["description"]) else None,
         )
         trend = [h for h in history if not missing(h["sli"])]
@@ -102,6 +112,44 @@ def card(row: Row, history: list[Row], address: Mapping[str, list[str]]) -> None
             st.caption(
                 f":material/notifications_active: **{severity} alert:** {markdown_text(alert.get('why'))}"
             )
+
+
+def few(row: Row) -> bool:
+    """Whether there are too few events for a verdict, so that a share or a full bar would praise by chance."""
+    return bool(row["state"] == "insufficient_data")
+
+
+def share_figure(row: Row) -> tuple[str, str]:
+    """Label and value of the figure of a card: a share of enough events, else what was counted."""
+    if not missing(row["n"]) and row["n"] > 0:
+        counts = f"{count(row['good'])} of {count(row['n'])}"
+        if few(row):
+            return f"{unit_word(row)}: too few events for a verdict", counts
+        return f"{counts} {unit_word(row)}", percent(row["sli"])
+    unknown, excluded = (0 if missing(row[name]) else int(row[name]) for name in ("unknown", "excluded"))
+    if not unknown and not excluded:
+        return f"no {unit_word(row)} yet", UNKNOWN
+    if not excluded:
+        return f"{counted(unknown, 'event')}, {'' if unknown == 1 else 'all '}unknown", UNKNOWN
+    if not unknown:
+        return f"{counted(excluded, 'event')}, {'' if excluded == 1 else 'all '}excluded", UNKNOWN
+    return f"{count(unknown + excluded)} events: {count(unknown)} unknown, {count(excluded)} excluded", UNKNOWN
+
+
+def excluded_words(row: Row, most: int | None = None) -> str:
+    """`880 excluded (743 claims that nobody verified, 137 environment:test)`, the most frequent reason first."""
+    said = f"{count(row['excluded'])} excluded"
+    reasons = sorted(json_object(row["excluded_by"]).items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{count(n)} {exclusion(reason)}" for reason, n in reasons[:most]]
+    if len(reasons) > len(shown):
+        shown.append(f"{count(sum(n for _, n in reasons[len(shown) :]))} for other reasons")
+    return f"{said} ({', '.join(shown)})" if shown else said
+
+
+def exclusion(reason: str) -> str:
+    """Why something is excluded, in words."""
+    kind, _, name = one_line(reason, 80).partition(":")
+    return f"of environment {name}" if kind == "environment" else words(EXCLUDED_WORDS, one_line(reason, 80))
 
 
 def badges(row: Row) -> None:
@@ -165,9 +213,8 @@ def unit_word(row: Row) -> str:
 def target_line(row: Row) -> str:
     """Target, cut and interval on one line."""
     cut = "" if missing(row["cut"]) else f" {_SIGNS.get(row['op'], row['op'])} {cut_words(row)}"
-    return (
-        f"Target {target_percent(row['target'])}{cut} · 95% interval {interval(row['lower'], row['upper'])}"
-    )
+    line = f"Target {target_percent(row['target'])}{cut}"
+    return line if missing(row["lower"]) else f"{line} · 95% interval {interval(row['lower'], row['upper'])}"
 
 
 def cut_words(row: Row) -> str:
@@ -183,13 +230,17 @@ def budget_bar(row: Row) -> None:
     """What is left of the error budget, as a bar with words."""
     remaining = row["remaining"]
     if missing(remaining):
-        st.progress(0.0, text="Budget left —")
+        st.caption("No budget yet: nothing was counted.")
         return
     allowed = (
         ""
         if missing(row["budget_events"])
         else f" · {count(row['bad'])} bad, {allowed_events(row['budget_events'])} allowed"
     )
+    if few(row):
+        # A full bar after one event would be praise, an empty one blame.
+        st.caption(markdown_text(f"Budget: too few events to tell{allowed}"))
+        return
     label = (
         f"Budget left {percent(remaining, 0)}"
         if remaining >= 0
@@ -224,10 +275,12 @@ def _change(row: Row) -> str:
 def _notes(row: Row) -> list[str]:
     notes = []
     if not missing(row["unknown"]) and row["unknown"] > 0:
-        bounds = interval(row["sli_unknown_bad"], row["sli_unknown_good"])
-        notes.append(f"{count(row['unknown'])} unknown: between {bounds}")
+        between = ""
+        if not missing(row["n"]) and row["n"] > 0:
+            between = f": between {interval(row['sli_unknown_bad'], row['sli_unknown_good'])}"
+        notes.append(f"{count(row['unknown'])} unknown{between}")
     if not missing(row["excluded"]) and row["excluded"] > 0:
-        notes.append(f"{count(row['excluded'])} excluded")
+        notes.append(excluded_words(row, MOST_REASONS))
     if not missing(row["inferred_share"]) and row["inferred_share"] > 0:
         notes.append(f"{percent(row['inferred_share'], 0)} of outcomes inferred")
     return notes

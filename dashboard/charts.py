@@ -17,6 +17,11 @@ FEWEST_DAYS = 7
 """A time axis is at least so long."""
 
 
+TITLE = {"font": {"size": 14}, "yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 12}}
+LEGEND = {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0}
+"""Below the plot, with room of its own: above it, lines of a legend that wraps would run into the title."""
+
+
 def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) -> go.Figure:
     """An empty figure with a title and a named vertical axis."""
     figure = go.Figure()
@@ -24,9 +29,9 @@ def chart(title: str, unit: str, *, height: int = 260, stacked: bool = False) ->
         barmode="stack" if stacked else "group",
         bargap=0.25,
         height=height,
-        title={"text": title, "font": {"size": 14}},
-        margin={"l": 10, "r": 10, "t": 60, "b": 10},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "traceorder": "normal"},
+        title={**TITLE, "text": title},
+        margin={"l": 10, "r": 10, "t": 44, "b": 10},
+        legend={**LEGEND, "traceorder": "normal"},
         yaxis={"title": {"text": unit}, "rangemode": "tozero"},
         hoverlabel={"namelength": -1},
     )

@@ -97,6 +97,11 @@ def scope_filters(reader: Answers) -> Scope:
     return scope
 
 
+def narrowed(scope: Scope) -> bool:
+    """Whether any filter but that of the time is set."""
+    return any(scope[parameter] is not None for parameter in _DIMENSIONS)
+
+
 def scope_address() -> dict[str, list[str]]:
     """The filters as they stand in the address, for a link to a page that has them too."""
     return {key: st.query_params.get_all(key) for key in _KEYS if key in st.query_params}

@@ -199,11 +199,11 @@ def figure(
     _joins(chart, timed, position)
     _marks(chart, timed, position)
     chart.update_layout(
-        title={"text": "Timeline of all runs and traces", "font": {"size": 15}},
+        title={**charts.TITLE, "text": "Timeline of all runs and traces"},
         barmode="overlay",
         height=round(130 + ROW_PIXELS * max(y, 3)),
-        margin={"l": 10, "r": 20, "t": 70, "b": 40},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "itemsizing": "constant"},
+        margin={"l": 10, "r": 20, "t": 44, "b": 40},
+        legend={**charts.LEGEND, "itemsizing": "constant"},
         hoverlabel={"align": "left"},
         xaxis={
             "title": {

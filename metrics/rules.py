@@ -116,6 +116,7 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
             "says_denied(left(unquoted(result), 300)))",
         ),
         ("says_failed(said)", _says("said", known["admissions"])),
+        ("judges_manner(name)", _says("name", known["evaluation_of_manner"])),
         ("says_nothing(said)", _says("left(said, 300)", known["no_answers"])),
         ("gives_up(said)", _says("left(said, 300)", known["gave_up"])),
         ("asks_to_confirm(said)", _says("right(rtrim(said), 300)", known["pauses"]["questions"])),

@@ -12,7 +12,7 @@ from dashboard.chrome import open_task, page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.facts import Fact, Here, facts, listed
-from dashboard.filters import Scope, go, scope_filters
+from dashboard.filters import Scope, go, narrowed, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     count,
@@ -231,12 +231,12 @@ def _breakdown(rows: list[Row]) -> None:
 
 def _list_tasks(row: Row, key: str) -> None:
     """Go to the tasks of one agent and task type or version (`key` in the address), in the same time."""
-    narrowed = {
+    chosen = {
         name: [str(row[column])]
         for name, column in (("agent", "agent"), (key, "name"))
         if not missing(row[column])
     }
-    go("screens/tasks.py", time_range=str(st.session_state["range"]), narrowed=narrowed)
+    go("screens/tasks.py", time_range=str(st.session_state["range"]), narrowed=chosen)
 
 
 def _tasks(reader: Answers, scope: Scope, measure: str) -> None:
@@ -294,6 +294,7 @@ def _models(rows: list[Row]) -> None:
                 "unpriced": count(row["unpriced_calls"]) if row["unpriced_calls"] else "",
                 "fresh": count(row["fresh_tokens"]),
                 "cached": percent(row["cached_share"]),
+                "written": count(row["cache_write_tokens"]) if row["cache_write_tokens"] else "",
                 "output": count(row["output_tokens"]),
             }
             for row in rows
@@ -305,7 +306,8 @@ def _models(rows: list[Row]) -> None:
             "calls": "Calls",
             "unpriced": "Calls without a price",
             "fresh": "Input tokens, fresh",
-            "cached": "Read from cache",
+            "cached": "Of input, read from cache",
+            "written": "Input tokens, written to cache",
             "output": "Output tokens",
         },
         key="by_model",
@@ -369,9 +371,12 @@ def _waste(reader: Answers, scope: Scope) -> None:
     st.caption(
         "Model calls that served nothing: each cent is in one row. Tools and people cost more; no trace says it."
     )
-    weeks = reader.rows("waste_weeks") if "waste_weekly" in reader.views() else []
+    weeks = reader.rows("waste_weeks", **{**scope, "days": None})
     if len(weeks) > 1:
-        chart = charts.chart("Lost in seven days each, counted back from the last pass", "USD", stacked=True)
+        whose = "these filters" if narrowed(scope) else "all agents"
+        chart = charts.chart(
+            f"Lost in seven days each, {whose}, the last twelve weeks whatever time is chosen", "USD", stacked=True
+        )
         for column, name, colour, pattern in _WASTE_PARTS:
             chart.add_bar(
                 name=name,

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import charts, colours
-from dashboard.cards import badges, budget_bar, cut_words, target_line, unit_word
+from dashboard.cards import badges, budget_bar, cut_words, excluded_words, exclusion, share_figure, target_line, unit_word
 from dashboard.chrome import badge, open_task, page, rows_height, table
 from dashboard.configuration import ConfigurationError
 from dashboard.counted import kept_rows
@@ -115,11 +115,7 @@ def _head(row: Row, objective: Objective | None) -> None:
         facts(
             "facts",
             [
-                Fact(
-                    f"{count(row['good'])} of {count(row['n'])} {unit_word(row)}",
-                    percent(row["sli"]),
-                    _here(row, objective, "good"),
-                ),
+                Fact(*share_figure(row), _here(row, objective, "good")),
                 Fact("Bad", count(row["bad"]), _here(row, objective, "bad")),
                 Fact("95% interval", interval(row["lower"], row["upper"])),
                 Fact("Target", target_percent(row["target"])),
@@ -138,11 +134,8 @@ def _head(row: Row, objective: Objective | None) -> None:
         lines += [
             one_line(note) for note in json_list(row["notes"]) if not str(note).startswith("no alert pair")
         ]
-        reasons = json_object(row["excluded_by"])
-        if reasons:
-            lines.append(
-                "Excluded: " + ", ".join(f"{count(n)} by {one_line(r, 60)}" for r, n in reasons.items())
-            )
+        if not missing(row["excluded"]) and row["excluded"] > 0:
+            lines.append(excluded_words(row))
         if not missing(row["runbook"]):
             lines.append(f"Runbook: {one_line(row['runbook'])}")
         st.caption("  \n".join(markdown_text(line) for line in lines))
@@ -197,7 +190,9 @@ def _over_time(reader: Answers, row: Row, incidents: list[Row]) -> None:
             y=row["target"], line={"color": colours.GREY, "width": 1, "dash": "dash"},
             annotation={"text": f"target {target_percent(row['target'])}", "font": {"color": colours.GREY}},
         )  # fmt: skip
-    sli.update_yaxes(rangemode="normal", tickformat=",.1%")
+    sli.update_yaxes(tickformat=",.1%", range=share_range([p["sli"] for p in points], row["target"]))
+    # What lies on the edge of the plot is drawn whole.
+    sli.update_traces(cliponaxis=False)
 
     left = charts.chart("Error budget left at each point", "share of the budget", height=240)
     charts.line(
@@ -221,6 +216,14 @@ def _over_time(reader: Answers, row: Row, incidents: list[Row]) -> None:
         figure.update_xaxes(range=[first, last + timedelta(hours=6)])
     charts.draw(sli, "sli")
     charts.draw(left, "budget")
+
+
+def share_range(shares: list[Any], target: Any) -> list[float]:
+    """From where to where an axis of shares goes: around them and the target, and within 0 and 1."""
+    known = [float(share) for share in (*shares, target) if not missing(share)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    beside = max((high - low) * 0.1, 0.005)
+    return [max(0.0, low - beside), min(1.0, high + beside)]
 
 
 def _marks(figure: go.Figure, versions: list[Row], incidents: list[Row], first: Any, last: Any) -> None:
@@ -449,7 +452,7 @@ def _events(reader: Answers, row: Row, objective: Objective | None) -> None:
                 "at": when(event["counted_at"]),
                 "value": None if missing(event["value"]) else _value(row, event["value"]),
                 "turns_bad": "" if missing(event["turns_bad_at"]) else when(event["turns_bad_at"]),
-                "reason": "" if missing(event["reason"]) else words({}, event["reason"]),
+                "reason": "" if missing(event["reason"]) else exclusion(event["reason"]),
             }
             for event in found
         ],
@@ -567,10 +570,8 @@ def _preview(reader: Answers, row: Row, objective: Objective | None) -> None:
     with st.container(border=True, key="card_preview"):
         colour, icon = colours.STATE_BADGE.get(status.state, ("gray", ":material/help:"))
         badge(words(STATE_WORDS, status.state), colour, icon)
-        st.metric(
-            markdown_text(f"{count(status.good)} of {count(status.n)} {unit_word(row)}"),
-            markdown_text(percent(status.sli)),
-        )
+        label, value = share_figure(changed_row)
+        st.metric(markdown_text(label), markdown_text(value))
         st.caption(markdown_text(target_line(changed_row)))
         budget_bar(changed_row)
         for pair in json_list(status.pairs):

@@ -14,7 +14,7 @@ from dashboard.chrome import page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.facts import Fact, facts
-from dashboard.filters import Scope, go, scope_address, scope_filters
+from dashboard.filters import Scope, go, narrowed, scope_address, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     STATE_WORDS,
@@ -52,8 +52,8 @@ def show(reader: Answers) -> None:
     _since_yesterday(reader, scope, views)
     if "slo_status" in views:
         _objectives(reader, scope)
-    if "waste_weekly" in views:
-        _waste(reader)
+    if "waste" in views:
+        _waste(reader, scope)
     if "incidents" in views:
         _incidents(reader, scope)
     _outcomes(reader, scope)
@@ -108,18 +108,18 @@ def _since_yesterday(reader: Answers, scope: Scope, views: frozenset[str]) -> No
 
 def _objectives(reader: Answers, scope: Scope) -> None:
     st.subheader("Objectives", anchor=False)
-    narrowed = {"agents": scope["agents"], "task_types": scope["task_types"]}
-    status = reader.rows("overview_cards", **narrowed)
+    held = {"agents": scope["agents"], "task_types": scope["task_types"]}
+    status = reader.rows("overview_cards", **held)
     if not status:
-        if narrowed["agents"] or narrowed["task_types"]:
+        if held["agents"] or held["task_types"]:
             st.info("No objective is held against this agent or task type on its own.")
         else:
             st.info("No objective has been evaluated yet.")
         return
     history = reader.rows("overview_history")
-    if any(value for parameter, value in scope.items() if parameter not in narrowed):
+    if any(value for parameter, value in scope.items() if parameter not in held):
         st.caption("Each card counts its objective's own window; only agent and task type narrow it.")
-    counted_rows = [row for row in status if row["counted"] or row["state"] == "invalid"]
+    counted_rows = [row for row in status if row["seen"] or row["state"] == "invalid"]
     cards(counted_rows, history, scope_address())
     _uncounted([row for row in status if row not in counted_rows])
 
@@ -145,7 +145,8 @@ def _alerts(reader: Answers, scope: Scope) -> None:
     if row is None or not (row["firing"] or row["frozen"]):
         return
     asked = {"states": '["firing", "frozen"]', "agents": scope["agents"], "severities": None}
-    rows = reader.rows("alerts_list", **asked)[:SHOWN_ALERTS]
+    found = reader.rows("alerts_list", **asked)
+    matching, rows = (found[0]["matching"] if found else 0), found[:SHOWN_ALERTS]
     st.subheader("Alerts", anchor=False)
     line = f"{counted(row['firing'], 'alert')} firing"
     if row["frozen"]:
@@ -158,6 +159,8 @@ def _alerts(reader: Answers, scope: Scope) -> None:
             if rows
             else " in all; none of the chosen agents alone"
         )
+    if matching > len(rows):
+        line += f"; {count(len(rows))} of {count(matching)} shown"
     st.caption(markdown_text(f"{line}. Click a row to read it." if rows else f"{line}."))
     if rows:
         picked = table(
@@ -183,15 +186,18 @@ def _alerts(reader: Answers, scope: Scope) -> None:
         )
         if picked is not None:
             st.switch_page("screens/alerts.py", query_params={"id": rows[picked]["alert_id"]})
-    st.page_link("screens/alerts.py", label="All alerts, and who was told", icon=":material/arrow_forward:")
+    more = f"All {count(matching)}" if matching > len(rows) else "All alerts"
+    st.page_link("screens/alerts.py", label=f"{more}, and who was told", icon=":material/arrow_forward:")
 
 
-def _waste(reader: Answers) -> None:
-    """Money lost to unreliability, in one line."""
-    row = reader.row("overview_waste")
-    if row is None:
-        return
+def _waste(reader: Answers, scope: Scope) -> None:
+    """Money lost to unreliability within the filters, in one line; always of seven days."""
+    weeks = reader.rows("waste_weeks", **{**scope, "days": None})
     st.subheader("Money lost to unreliability", anchor=False)
+    row = next((week for week in weeks if week["weeks_ago"] == 0), None)
+    if row is None:
+        st.caption("No task of these filters was decided in the last seven days.")
+        return
     if missing(row["waste_usd"]):
         st.caption(
             "Unknown: no model call of the last seven days has a price. "
@@ -214,8 +220,9 @@ def _waste(reader: Answers) -> None:
         if missing(row["waste_change"])
         else f", {signed(row['waste_change'], usd)} against the week before"
     )
+    whose = "of these filters" if narrowed(scope) else "of all agents"
     lines = [
-        f"{usd(row['waste_usd'])} of {usd(row['cost_usd'])} for model calls in the last seven days "
+        f"{usd(row['waste_usd'])} of {usd(row['cost_usd'])} for model calls {whose} in the last seven days "
         f"({percent(row['waste_share'])}), in {count(row['wasteful_tasks'])} of {counted(row['tasks'], 'task')}"
         f"{change}.",
         " · ".join(parts),

@@ -11,7 +11,10 @@ SELECT
     sum(c.output_tokens)::BIGINT AS output_tokens,
     sum(c.cost_usd) AS cost_usd,
     sum(c.unpriced_calls)::BIGINT AS unpriced_calls,
-    sum(c.cache_read_tokens) / nullif(sum(c.fresh_tokens) + sum(c.cache_read_tokens), 0) AS cached_share
+    -- Of all input: what was written to the cache was read from nowhere.
+    sum(c.cache_read_tokens) / nullif(
+        coalesce(sum(c.fresh_tokens), 0) + sum(c.cache_read_tokens) + coalesce(sum(c.cache_write_tokens), 0), 0
+    ) AS cached_share
 -- Filters are of the task: what its calls were made by may be another service.
 FROM ({scope of (SELECT * REPLACE (task_service AS service) FROM task_costs)}) c
 GROUP BY c.provider, c.model

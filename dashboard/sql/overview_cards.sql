@@ -13,7 +13,9 @@ SELECT
     s.*,
     s.remaining - y.remaining AS remaining_change,
     s.sli - y.sli AS sli_change,
-    s.n > 0 AS counted
+    s.n > 0 AS counted,
+    -- What is unknown or excluded is something to look at: no verdict is not the same as no event.
+    coalesce(s.n, 0) + coalesce(s.unknown, 0) + coalesce(s.excluded, 0) > 0 AS seen
 FROM slo_status s
 LEFT JOIN yesterday y USING (slo, objective)
 WHERE CASE

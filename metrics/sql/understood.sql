@@ -103,7 +103,13 @@ SELECT
     CASE WHEN known_disposition IS NULL THEN 'agent_slo.action.disposition=' || left(disposition_stated, 60) END
   ], lambda said: said IS NOT NULL) AS misstated,
   coalesce(trouble IS NOT NULL AND names_interrupt(u.trouble), false) AS is_interrupt,
-  lower(json_extract_string(events, '$[*].attributes."gen_ai.evaluation.score.label"')[1]) AS evaluation,
+  CASE WHEN contains(events, 'gen_ai.evaluation.') THEN
+    list_filter(
+      list_transform(json_extract(events, '$[*].attributes'), lambda a: struct_pack(
+        name := coalesce(json_extract_string(a, '$."gen_ai.evaluation.name"'), ''),
+        label := lower(json_extract_string(a, '$."gen_ai.evaluation.score.label"')))),
+      lambda e: e.label IS NOT NULL AND NOT judges_manner(e.name))[1].label
+  END AS evaluation,
   input_messages, output_messages, output, tool_calls, attributes, events
 FROM (
   SELECT

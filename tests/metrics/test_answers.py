@@ -408,3 +408,30 @@ def test_results_keep_their_words() -> None:
     assert json.loads(plain_result(json.dumps(told))["text"] or "") == told
     held = {"id": "R-1", "note": "x"}
     assert plain_result(json.dumps(held))["text"] == json.dumps(held)
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "wanted"),
+    [
+        ("Task completion", "fail", "failed"),
+        ("", "pass", "completed"),
+        ("Fluency", "pass", "unknown"),
+        ("Toxicity", "false", "unknown"),
+    ],
+)
+def test_an_evaluation_of_the_manner_decides_nothing(
+    memory: MemoryBench, name: str, label: str, wanted: str
+) -> None:
+    spans = acted("t", "Error: card expired", "Refunded.")
+    told = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.label": label}
+    spans[0]["events"] = [
+        {
+            "name": "gen_ai.evaluation.result",
+            "timeUnixNano": spans[0]["endTimeUnixNano"],
+            "attributes": [
+                {"key": key, "value": {"stringValue": value}} for key, value in told.items() if value
+            ],
+        }
+    ]
+    memory.derive_only([request(spans)], at(90_000))
+    assert outcome(memory)[0] == wanted
