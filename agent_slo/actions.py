@@ -32,7 +32,7 @@ from agent_slo.door import live_door
 from agent_slo.errors import CommandError
 from agent_slo.output import plain
 from collector.door import Door, read_body
-from collector.store import Store
+from collector.store import Store, StoreError
 
 MOST_BYTES = 256 << 10
 """Largest body of a command."""
@@ -299,6 +299,8 @@ def routes(
                 return JSONResponse({"error": str(error), "fields": error.fields}, 400)
             except (ValueError, duckdb.Error) as error:
                 return JSONResponse({"error": str(error)}, 400)
+            except StoreError as error:  # closed, or its folder is gone
+                return JSONResponse({"error": str(error)}, 503)
             return JSONResponse(found)
 
         async def tell(request: Request) -> Response:

@@ -26,6 +26,7 @@ from collector.counters import Counters
 from collector.door import Door, write_door_file
 from collector.http_protocol import LimitedProtocol, raise_file_limit
 from collector.intake import Budget, Intake
+from collector.layout import FolderGoneError
 from collector.otlp_grpc import OtlpGrpc
 from collector.otlp_http import READY, OtlpHttp
 from collector.precedence import give_way, tune_interpreter
@@ -352,6 +353,9 @@ class Collector:
                     run(store, asked)
                     self._background_failure = None
                     return
+                except FolderGoneError as e:  # the store tells of it
+                    self._background_failure = str(e)
+                    asked.wait(_BACKGROUND_RETRY_SECONDS)
                 except Exception as e:
                     if asked.is_set():
                         return

@@ -150,11 +150,14 @@ class Store:
     def wait_for_spans(self, after_seq: int, timeout: float) -> int:
         """Block until something with a seq above `after_seq` is committed, at most `timeout` seconds.
 
-        Returns the highest committed seq, which is `after_seq` or less when the time ran out.
+        Returns the highest committed seq, which is `after_seq` or less when the time ran out. Raises FolderGoneError
+        when there is no place any more for what would be derived.
         """
         with self._committed:
             self._committed.wait_for(lambda: self._last_seq > after_seq or self._closed, timeout)
-            return self._last_seq
+        if not self._closed:
+            self._check_present()
+        return self._last_seq
 
     def state(self) -> dict[str, Any]:
         """What a health page shows: {"state": "ok"|"degraded"|"full"|"failed"|"closed", ...}.
@@ -494,6 +497,7 @@ class Store:
         with self._catalogue.lock:
             if self._closed:
                 raise StoreBusyError("the store is closed")
+            self._check_present()  # who writes would make a log beside files that are not ours
             return self._catalogue.instance.cursor()
 
 

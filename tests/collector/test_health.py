@@ -79,6 +79,42 @@ def test_a_folder_that_was_replaced_takes_nothing(
     assert sorted(data.rglob("*")) == [p for p in before if p.exists()]
 
 
+def test_nothing_is_derived_into_a_folder_that_was_replaced(
+    start_collector: StartCollector, caplog: pytest.LogCaptureFixture
+) -> None:
+    passes: list[int] = []
+
+    def derive(store: Store, stop: threading.Event) -> None:
+        con = store.derivation()
+        con.execute("CREATE TABLE IF NOT EXISTS core.passes (seq BIGINT)")
+        seq = 0
+        while not stop.is_set():
+            seq = store.wait_for_spans(seq, timeout=0.05)
+            con.execute("INSERT INTO core.passes VALUES (?)", [seq])
+            passes.append(seq)
+
+    collector = start_collector(background=derive)
+    token = collector_token(collector)
+    while not passes:
+        time.sleep(0.01)
+    replace_folder(collector.settings.data)
+    while collector._background_failure is None:
+        time.sleep(0.01)
+    (collector.settings.data / "core.duckdb.wal").unlink(missing_ok=True)  # of the moment in which it went
+    done = len(passes)
+    time.sleep(0.2)
+    answer = httpx.post(
+        f"http://{collector.door}/sql",
+        json={"sql": "SELECT 1"},
+        headers={"authorization": f"Bearer {token}"},
+        trust_env=False,
+    )
+    assert (answer.status_code, "start it again" in answer.text) == (503, True)
+    collector.stop()
+    assert (len(passes), list(collector.settings.data.iterdir())) == (done, [])
+    assert not [r for r in caplog.records if r.exc_info]
+
+
 def test_a_folder_that_comes_back_is_taken_again(collector: Collector, client: httpx.Client) -> None:
     data = collector.settings.data
     data.rename(data.with_name("aside"))
