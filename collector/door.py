@@ -131,12 +131,12 @@ class Door:
             except (duckdb.InterruptException, duckdb.OutOfMemoryException, MemoryError) as e:
                 raise QueryRefused(watch.reason or _stopped(e)) from e
             except duckdb.Error as e:
-                self._store.note_damage(e)
+                if (damage := self._store.note_damage(e)) is not None:
+                    raise QueryRefused(damage) from e
                 raise
             except (OSError, pa.ArrowException) as e:
-                self._store.note_damage(e)
                 # What goes wrong after the first rows comes through Arrow, which knows no kinds of errors.
-                raise QueryRefused(watch.reason or _stopped(e)) from e
+                raise QueryRefused(watch.reason or self._store.note_damage(e) or _stopped(e)) from e
 
     def _stream(self, result: duckdb.DuckDBPyRelation) -> bytes:
         reader = result.to_arrow_reader(_BATCH_ROWS)

@@ -149,8 +149,10 @@ class Intake:
         while (item := self._large.get()) is not None:
             try:
                 read = _decode(item)
-            except MemoryError:
-                log.exception("no memory for a request of %d bytes", len(item.body))
+            except MemoryError as e:
+                self._seldom.tell(
+                    logging.ERROR, "memory", f"no memory for a request of {len(item.body)} bytes", e
+                )
                 read = _NO_MEMORY
             if isinstance(read, Outcome):
                 self._count_refused(read)
@@ -183,8 +185,8 @@ class Intake:
                 size += len(item.body)
             try:
                 outcomes = self._write(group)
-            except MemoryError:
-                log.exception("no memory for %d requests", len(group))
+            except MemoryError as e:
+                self._seldom.tell(logging.ERROR, "memory", f"no memory for {len(group)} requests", e)
                 outcomes = [_NO_MEMORY] * len(group)
             for item in group:
                 item.written.set()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from collector import views
 from collector.layout import DataFolder, StoreError, quoted
-from collector.repair import damage_position, missing_bytes
+from collector.repair import damage_position, damaged_file, missing_bytes
 from collector.statement import QueryRefused, check_statement
 
 log = logging.getLogger("agent_slo.reader")
@@ -87,7 +87,10 @@ class Reader:
             check_statement(con, sql, params)
             return con.sql(sql, params=params or None).to_arrow_reader(65_536).read_all()
         except (QueryRefused, duckdb.Error) as e:
-            raise ReaderError(str(e)) from e
+            folder = self.folder
+            files = [*(f.path for f in folder.span_files()), folder.core, folder.work]
+            found = damaged_file(str(e), files) if isinstance(e, duckdb.Error) else None
+            raise ReaderError(found[1] if found is not None else str(e)) from e
 
 
 def open_reader(data: Path | str) -> Reader:

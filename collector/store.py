@@ -71,7 +71,7 @@ class Store:
         self._refused: tuple[float, str] | None = None
         """When the last commit failed and why; None after one that did not."""
         self._damaged: dict[Path, str] = {}
-        self._complaints: set[str] = set()
+        self._complaints: dict[str, Path] = {}
         self._presence = Presence()
         self._seldom = Seldom(log)
         self._closed = False
@@ -170,7 +170,7 @@ class Store:
         return {
             "state": state,
             "failure": failure,
-            "damaged": list(self._damaged.values()),
+            "damaged": self._damage(),
             "span_files": len(files),
             "rows": sum(f.rows for f in files),
             "last_seq": self._last_seq,
@@ -189,21 +189,32 @@ class Store:
         refused = self._refused
         if refused is not None and time.monotonic() - refused[0] < _FAILED_SECONDS:
             return "failed", refused[1]
-        return ("degraded", None) if self._damaged else ("ok", None)
+        return ("degraded", None) if self._damage() else ("ok", None)
 
-    def note_damage(self, error: BaseException) -> None:
-        """Remember the file that an error of the engine is about, when it says that a file cannot be read."""
+    def note_damage(self, error: BaseException) -> str | None:
+        """Remember the file that an error of the engine is about, when it says that a file cannot be read.
+
+        Returns a line that names the file, None when the error is about something else.
+        """
         message = str(error)
-        if message in self._complaints:
-            return
-        found = damaged_file(message, [*(f.path for f in self.files()), self.folder.core, self.folder.work])
-        if found is None:
-            return
         # Every query over the file complains again; to find it takes some milliseconds.
-        self._complaints.add(message)
-        if found[0] not in self._damaged:
-            self._damaged[found[0]] = found[1]
-            log.error("%s", found[1])
+        path = self._complaints.get(message)
+        if path is None:
+            found = damaged_file(
+                message, [*(f.path for f in self.files()), self.folder.core, self.folder.work]
+            )
+            if found is None:
+                return None
+            path, line = found
+            self._complaints[message] = path
+            if path not in self._damaged:
+                self._damaged[path] = line
+                log.error("%s", line)
+        return self._damaged[path]
+
+    def _damage(self) -> list[str]:
+        """Lines about damaged files that are still there: they may have been merged or removed since."""
+        return [line for path, line in self._damaged.items() if path.exists()]
 
     # ------------------------------------------------------------------ writing
 

@@ -53,7 +53,7 @@ class Upkeep:
         cursor: Callable[[], duckdb.DuckDBPyConnection],
         rotate_if_full: Callable[[], None],
         idle: Callable[[], None],
-        failed: Callable[[BaseException], None],
+        failed: Callable[[BaseException], object],
         closed: Callable[[], bool],
         now: Callable[[], dt.datetime],
     ) -> None:

@@ -133,7 +133,10 @@ def share_figure(row: Row) -> tuple[str, str]:
         return f"{counted(unknown, 'event')}, {'' if unknown == 1 else 'all '}unknown", UNKNOWN
     if not unknown:
         return f"{counted(excluded, 'event')}, {'' if excluded == 1 else 'all '}excluded", UNKNOWN
-    return f"{count(unknown + excluded)} events: {count(unknown)} unknown, {count(excluded)} excluded", UNKNOWN
+    return (
+        f"{count(unknown + excluded)} events: {count(unknown)} unknown, {count(excluded)} excluded",
+        UNKNOWN,
+    )
 
 
 def excluded_words(row: Row, most: int | None = None) -> str:

@@ -148,6 +148,9 @@ def _collecting(data: Path) -> str:
     return shlex.join(["agent-slo", "collect", "--data", str(data)])
 
 
+_ALSO = "export OTEL_SERVICE_NAME=my-agent\nexport OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true\n"
+
+
 def _pointing(data: Path) -> None:
     where = addresses(data)
     left, right = st.columns(2, gap="medium")
@@ -156,13 +159,19 @@ def _pointing(data: Path) -> None:
         st.caption("Any OpenTelemetry exporter will do. Set this where the agent runs, then start it:")
         st.code(
             f"export OTEL_EXPORTER_OTLP_ENDPOINT=http://{where['http']}\n"
-            "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n",
+            "export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+            f"{_ALSO}",
             language="bash",
+        )
+        st.caption(
+            "The name tells your agents apart. Without the last line most instrumentations keep arguments and answers "
+            "to themselves: equal calls then cannot be told from different ones."
         )
         st.caption("For gRPC:")
         st.code(
             f"export OTEL_EXPORTER_OTLP_ENDPOINT=http://{where['grpc']}\n"
-            "export OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n",
+            "export OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n"
+            f"{_ALSO}",
             language="bash",
         )
     with right.container(border=True):

@@ -52,10 +52,11 @@ def changed(objective: Objective, target: Decimal, days: int, cut: Decimal | Non
     )
 
 
-def openslo_text(data: Path, objective: Objective) -> str:
-    """An OpenSLO file with the objective as it is now, its indicator and its service.
+def openslo_text(data: Path, objective: Objective, *, whole_pack: bool = False) -> str:
+    """An OpenSLO file with the objective as it is now: alone with its indicator and its service, or among all others.
 
-    The file is read back before it is returned. Raises `OpenSLOError` when the SLO cannot stand alone.
+    What was changed against the objective files is said in its title and its description, whose words may tell of the
+    old numbers. The file is read back before it is returned. Raises `OpenSLOError` when the SLO cannot stand alone.
     """
     loaded = definitions(data)
     slo = next((o for o in loaded.objects if isinstance(o, Slo) and o.metadata.name == objective.slo), None)
@@ -64,26 +65,64 @@ def openslo_text(data: Path, objective: Objective) -> str:
             "the objective is in no file", object=objective.slo, remedy="save it from its file"
         )
     whole = objective.objective if not objective.scope else objective.objective.split(" [")[0]
+    before = next((o for o in loaded.objectives if o.key == (objective.slo, whole)), None)
+    changes = _changes(before, objective)
     parts = [
-        _aimed(part, objective) if len(slo.spec.objectives) == 1 or part.display_name == whole else part
+        _aimed(part, objective, bool(changes))
+        if len(slo.spec.objectives) == 1 or part.display_name == whole
+        else part
         for part in slo.spec.objectives
     ]
     window = {"duration": str(objective.window.duration), "isRolling": True}
     windows = [type(slo.spec.time_window[0]).model_validate(window)]
-    wanted = slo.model_copy(
-        update={"spec": slo.spec.model_copy(update={"objectives": parts, "time_window": windows})}
-    )
-    text = dump([*_needed(loaded.objects, slo), wanted])
+    spec = {"objectives": parts, "time_window": windows}
+    metadata = slo.metadata
+    if changes:
+        spec["description"] = f"{slo.spec.description or ''} (Changed: {changes}.)".strip()
+        title = marked_title(slo.metadata.display_name or slo.metadata.name, changes)
+        notes = dict(slo.metadata.annotations)
+        if _TITLE in notes:
+            notes[_TITLE] = f"{notes[_TITLE]} ({changes})"
+        metadata = slo.metadata.model_copy(update={"display_name": title, "annotations": notes})
+    wanted = slo.model_copy(update={"metadata": metadata, "spec": slo.spec.model_copy(update=spec)})
+    if whole_pack:
+        text = dump([wanted if item is slo else item for item in loaded.objects])
+    else:
+        text = dump([*_needed(loaded.objects, slo), wanted])
     load(text)
     return text
 
 
-def _aimed(part: SloObjective, objective: Objective) -> SloObjective:
+_TITLE = "agent-slo/title"
+_LONGEST_TITLE = 63
+"""Characters of a `displayName`, which OpenSLO allows."""
+
+
+def marked_title(title: str, changes: str) -> str:
+    """A title that says what was changed, cut to what OpenSLO allows: `Tasks in time (cut 120 s, target 99.95 %)`."""
+    mark = f" ({changes})"
+    room = max(0, _LONGEST_TITLE - len(mark))
+    return ((title if len(title) <= room else f"{title[: room - 1]}…") + mark)[:_LONGEST_TITLE].strip()
+
+
+def _changes(before: Objective | None, now: Objective) -> str:
+    """`cut 120 s, target 99.95 %`: what differs from the file, of cut, target and window; empty when nothing does."""
+    said = []
+    if now.cut is not None and (before is None or now.cut != before.cut):
+        said.append(f"cut {now.cut.normalize():f} {now.unit or ''}".strip())
+    if before is None or now.target != before.target:
+        said.append(f"target {(now.target * 100).normalize():f} %")
+    if before is None or str(now.window.duration) != str(before.window.duration):
+        said.append(f"window {now.window.duration}")
+    return ", ".join(said)
+
+
+def _aimed(part: SloObjective, objective: Objective, changed: bool) -> SloObjective:
     """The objective as its file writes it, with another target and cut."""
     kept = part.model_dump(by_alias=True, exclude_unset=True)
     kept.pop("targetPercent", None)
-    # A name such as "99%" would tell of the old target.
-    if str(kept.get("displayName", "")).endswith("%"):
+    # A name such as "99%" or "within-5-min" would tell of the old target or cut.
+    if changed and any(letter.isdigit() for letter in str(kept.get("displayName", ""))):
         kept.pop("displayName")
     kept["target"] = objective.target
     if objective.cut is not None:

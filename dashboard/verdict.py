@@ -53,6 +53,27 @@ def verdict_sentence(task: Row) -> str:
     return " ".join(parts)
 
 
+def grave_findings(findings: Sequence[Row]) -> str:
+    """`2 high findings`, `1 critical and 2 high findings`: those that a calm outcome must not hide; empty when none."""
+    known = [
+        (sum(row["severity"] == severity for row in findings), severity) for severity in ("critical", "high")
+    ]
+    parts = [f"{count(number)} {severity}" for number, severity in known if number]
+    total = sum(number for number, _ in known)
+    return f"{' and '.join(parts)} {'finding' if total == 1 else 'findings'}" if parts else ""
+
+
+def findings_note(task: Row, findings: Sequence[Row]) -> str:
+    """What a reader of a completed task must know of its grave findings; empty when there is nothing."""
+    grave = grave_findings(findings)
+    if task["outcome"] != "completed" or not grave:
+        return ""
+    return (
+        f"Not all is well: {grave} below. The outcome says how the task ended; what went wrong on the way does not "
+        "change it."
+    )
+
+
 def verdict_notes(task: Row, now: datetime | None = None) -> list[str]:
     """What else a reader must know at `now` (naive UTC; None: this moment): claims, exclusion, what is still due."""
     notes = []

@@ -91,6 +91,24 @@ def _figures(row: Row) -> None:
     st.caption("A name leads to what it counts: the tools below, or the repeats at the end of this page.")
 
 
+def advised(row: Row) -> str:
+    """What to do about a tool; where repeats with a key and repeats without one ask for different things, both."""
+    parts = []
+    for number, what in (
+        (row["key_not_honoured"], "carried a key and {were} done twice: mend the receiver"),
+        (
+            row["keys_differ"],
+            "carried another key than the first try: keep one key for all tries of an action",
+        ),
+    ):
+        if number:
+            parts.append(f"{count(number)} {what.replace('{were}', 'was' if number == 1 else 'were')}")
+    bare = row["repeats_without_key"]
+    if bare:
+        parts.append(f"{count(bare)} carried none: send a key on every call")
+    return "; ".join(parts) if len(parts) > 1 else ADVICE.get(row["advice"], str(row["advice"]))
+
+
 def _here(kind: str, part: str = ALL) -> Here:
     """The list of repeats, of this kind and part."""
     return Here("repeats", {"kind": kind, "only": part})
@@ -114,7 +132,7 @@ def _tools(rows: list[Row]) -> str | None:
                 "share": percent(row["unprotected_share"]) if row["unprotected"] else "",
                 "protected": count(row["protected"]) if row["protected"] else "",
                 "uncertain": count(row["uncertain"]) if row["uncertain"] else "",
-                "advice": ADVICE.get(row["advice"], row["advice"]),
+                "advice": advised(row),
             }
             for row in rows
         ],

@@ -26,6 +26,7 @@ from dashboard.format import (
     when,
     words,
 )
+from dashboard.unpriced import unpriced_line
 
 Row = dict[str, Any]
 
@@ -59,7 +60,7 @@ def show(reader: Answers) -> None:
     if totals is None or totals["tasks"] == 0:
         st.info("No task in this time. Widen the filters.")
         return
-    _figures(totals)
+    _figures(reader, scope, totals)
     place = st.container()
     measure = _measure()
     reader.ahead("cost_daily", "cost_distribution", "cost_tasks", **scope, by=measure)
@@ -81,7 +82,7 @@ def show(reader: Answers) -> None:
     _tasks(reader, scope, measure)
 
 
-def _figures(row: Row) -> None:
+def _figures(reader: Answers, scope: Scope, row: Row) -> None:
     tasks = partial(go, "screens/tasks.py", time_range=str(st.session_state["range"]))
     cost, active, wall, tokens = (Here("most", {"measure": measure}) for measure in MEASURES)
     facts(
@@ -103,12 +104,10 @@ def _figures(row: Row) -> None:
         ],
     )
     st.caption("A name leads to what it counts: the tasks, or those with most of it at the end of this page.")
-    if row["unpriced"]:
+    line = unpriced_line(reader, scope) if row["unpriced"] else None
+    if line is not None:
         st.caption(
-            markdown_text(
-                f"{count(row['unpriced'])} of {count(row['tasks'])} tasks have a model call without a price, so what "
-                "is shown is the least they cost."
-            )
+            markdown_text(f"{line} What is shown is the least that the {count(row['tasks'])} tasks cost.")
         )
 
 
@@ -375,7 +374,9 @@ def _waste(reader: Answers, scope: Scope) -> None:
     if len(weeks) > 1:
         whose = "these filters" if narrowed(scope) else "all agents"
         chart = charts.chart(
-            f"Lost in seven days each, {whose}, the last twelve weeks whatever time is chosen", "USD", stacked=True
+            f"Lost in seven days each, {whose}, the last twelve weeks whatever time is chosen",
+            "USD",
+            stacked=True,
         )
         for column, name, colour, pattern in _WASTE_PARTS:
             chart.add_bar(

@@ -9,6 +9,7 @@ import streamlit as st
 from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers, addresses, data_folder
 from dashboard.facts import Fact, Here, facts, listed
+from dashboard.filters import EVERYTHING
 from dashboard.format import (
     ago,
     count,
@@ -24,6 +25,7 @@ from dashboard.format import (
 from dashboard.lag import behind
 from dashboard.senders import NEEDED_VIEWS, senders
 from dashboard.storage import Part, measure, total
+from dashboard.unpriced import unpriced_line
 from dashboard.verdict import reason
 
 Row = dict[str, Any]
@@ -43,7 +45,7 @@ def show(reader: Answers) -> None:
         _senders(reader, state)
     _unknown(reader)
     if "unpriced_usage" in views:
-        _unpriced(reader.rows("data_unpriced"))
+        _unpriced(reader.rows("data_unpriced"), unpriced_line(reader, dict(EVERYTHING)))
     _guessed(reader.rows("data_guessed"))
     _excluded(reader.rows("data_excluded"))
     if "revisions" in views:
@@ -272,10 +274,13 @@ def _unknown(reader: Answers) -> None:
         open_task(rows[picked]["latest_task"])
 
 
-def _unpriced(rows: list[Row]) -> None:
+def _unpriced(rows: list[Row], line: str | None) -> None:
     st.subheader("Models without a price", anchor=False)
     if not rows:
         st.caption("None: every model call that states its usage has a price.")
+    if line is not None:
+        st.caption(markdown_text(line))
+    if not rows:
         return
     st.caption("Their cost is unknown, never 0. Add them under `prices:` in agent-slo.yaml.")
     table(

@@ -11,9 +11,18 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import charts, colours
-from dashboard.cards import badges, budget_bar, cut_words, excluded_words, exclusion, share_figure, target_line, unit_word
+from dashboard.cards import (
+    badges,
+    budget_bar,
+    cut_words,
+    excluded_words,
+    exclusion,
+    share_figure,
+    target_line,
+    unit_word,
+)
 from dashboard.chrome import badge, open_task, page, rows_height, table
-from dashboard.configuration import ConfigurationError
+from dashboard.configuration import ConfigurationError, objective_files
 from dashboard.counted import kept_rows
 from dashboard.definitions import changed, definition, openslo_text
 from dashboard.door import Answers, data_folder
@@ -634,20 +643,41 @@ def _wanted(row: Row, objective: Objective) -> Objective:
 
 def _save(objective: Objective) -> None:
     try:
-        text = openslo_text(data_folder(), objective)
-    except OpenSLOError as error:
-        st.caption("This objective cannot be saved on its own:")
+        files = objective_files(data_folder())
+        whole = openslo_text(data_folder(), objective, whole_pack=True)
+    except (OpenSLOError, ConfigurationError) as error:
+        st.caption("This objective cannot be saved:")
         st.text(str(error))
         return
+    st.caption(
+        "A file named under `objectives:` in agent-slo.yaml takes the place of the default pack: save all objectives "
+        "with this one changed to keep the others, name that file, and start the collector again. "
+        "`agent-slo slo export` writes them as they are."
+        if not files
+        else "The files under `objectives:` in agent-slo.yaml hold what holds now. Name the file of all objectives in "
+        "their place, or put this one in the place of the one it changes (the same name must not stand in two files), "
+        "and start the collector again."
+    )
+    with st.container(horizontal=True):
+        _offer("Save all objectives, with this one changed", whole, "objectives.yaml")
+        try:
+            alone = openslo_text(data_folder(), objective)
+        except OpenSLOError as error:
+            st.caption("This objective cannot be saved on its own:")
+            st.text(str(error))
+            return
+        _offer("Save this one alone", alone, f"{objective.slo}.yaml")
+
+
+def _offer(label: str, text: str, file_name: str) -> None:
     st.download_button(
-        "Save as an OpenSLO file",
+        label,
         text,
-        file_name=f"{objective.slo}.yaml",
+        file_name=file_name,
         mime="application/yaml",
         icon=":material/download:",
         on_click="ignore",
     )
-    st.caption("Name the file under `objectives:` in agent-slo.yaml and start the collector again.")
 
 
 page("Objective", show, needs="slo_status")

@@ -28,6 +28,8 @@ from dashboard.labelling import label_control, label_line
 from dashboard.timeline import figure, idle_gaps
 from dashboard.verdict import (
     evidence_ids,
+    findings_note,
+    grave_findings,
     reason,
     run_evidence,
     task_facts,
@@ -58,12 +60,12 @@ def show(reader: Answers) -> None:
     steps = reader.rows("task_steps", id=task_id)
     interventions = reader.rows("task_interventions", id=task_id)
     findings = reader.rows("task_findings", id=task_id)
-    _verdict(task, runs, wanted)
+    _verdict(task, runs, findings, wanted)
     _facts(task)
     if findings:
         _findings(findings)
     _timeline(runs, steps, interventions)
-    _attempts(reader.rows("task_attempts", id=task_id), steps)
+    _attempts(reader, reader.rows("task_attempts", id=task_id), steps)
     if interventions:
         _interventions(interventions)
     if "human_labels" in reader.views():
@@ -77,12 +79,16 @@ def show(reader: Answers) -> None:
     _raw(reader, task_id)
 
 
-def _verdict(task: Row, runs: list[Row], wanted: str) -> None:
+def _verdict(task: Row, runs: list[Row], findings: list[Row], wanted: str) -> None:
     with st.container(border=True, key="verdict"):
         colour, icon = colours.OUTCOME_BADGE.get(task["outcome"], ("gray", ":material/help:"))
+        outcome, note = words(OUTCOME_WORDS, task["outcome"]), findings_note(task, findings)
+        if note:
+            # A green badge would say that nothing is wrong.
+            outcome, colour, icon = f"{outcome}, {grave_findings(findings)}", "orange", ":material/warning:"
         with st.container(horizontal=True, vertical_alignment="center"):
-            badge(words(OUTCOME_WORDS, task["outcome"]), colour, icon)
-            st.text(verdict_sentence(task))
+            badge(outcome, colour, icon)
+            st.text("\n".join(line for line in (note, verdict_sentence(task)) if line))
         if wanted != task["task_id"]:
             st.text(f"{one_line(wanted)} is an earlier id of this task; its runs were merged.")
         lines = verdict_notes(task) + run_evidence(runs)
@@ -147,7 +153,7 @@ def _timeline(runs: list[Row], steps: list[Row], interventions: list[Row]) -> No
     )
 
 
-def _attempts(attempts: list[Row], steps: list[Row]) -> None:
+def _attempts(reader: Answers, attempts: list[Row], steps: list[Row]) -> None:
     st.subheader("Tool calls", anchor=False)
     if not attempts:
         st.caption("This task called no tool.")
@@ -176,7 +182,7 @@ def _attempts(attempts: list[Row], steps: list[Row]) -> None:
         selectable=True,
     )
     if picked is not None:
-        _attempt_detail(attempts[picked], steps)
+        _attempt_detail(reader, attempts[picked], steps)
 
 
 def _attempt(row: Row, actions: dict[str, str]) -> Row:
@@ -201,11 +207,18 @@ def _attempt(row: Row, actions: dict[str, str]) -> Row:
     }
 
 
-def _attempt_detail(row: Row, steps: list[Row]) -> None:
+def _attempt_detail(reader: Answers, row: Row, steps: list[Row]) -> None:
     step = next((s for s in steps if s["span_id"] == row["span_id"] and s["attempt_id"] is not None), None)
+    said = None
+    if step is not None and row["seen_by"] != "messages":
+        said = reader.row(
+            "attempt_error", trace=step["trace_id"], span=step["span_id"], at=str(row["started_at"])
+        )
     with st.container(border=True, key="attempt_detail"):
         st.text(f"{one_line(row['tool'])}, {_seen(row)}")
         facts = [
+            ("outcome", outcome_why(row, step, said)),
+            *error_facts(step, said),
             *(("why", said) for said in _reasons(row)),
             ("evidence", ", ".join(evidence_ids(row["evidence"])) or None),
             ("idempotency key", row["idempotency_key"]),
@@ -216,6 +229,52 @@ def _attempt_detail(row: Row, steps: list[Row]) -> None:
         left.code(_pretty(row["arguments"]), language="json", wrap_lines=True)
         right.caption("Result")
         right.code(_pretty(None if step is None else step["result"]), language="json", wrap_lines=True)
+
+
+OUTCOME_WHY = {
+    "unknown": "Unknown: whether it took effect cannot be told from the trace.",
+    "refused": "Refused: it did not take effect.",
+    "ok": "Ok: it ended without an error.",
+}
+
+
+def outcome_why(row: Row, step: Row | None, said: Row | None) -> str | None:
+    """The outcome of an attempt with what it was decided by: no end, an error, or the answer; None when unknown here.
+
+    `step` is the step of the call, `said` what its span says of an error (`attempt_error`).
+    """
+    base = OUTCOME_WHY.get(str(row["outcome"]))
+    if base is None or row["seen_by"] == "messages":
+        return base
+    if said is not None and said["status"] == "error":
+        error = (
+            "" if step is None or missing(step["error_class"]) else f" ({one_line(step['error_class'], 80)})"
+        )
+        by = {
+            "unknown": f"Its span ended with an error{error} after which the effect may or may not have happened, such "
+            "as a timeout or a lost connection.",
+            "refused": f"Its span ended with an error{error} by which nothing was done.",
+        }.get(str(row["outcome"]))
+    elif missing(row["ended_at"]):
+        by = "Its span has no end: the process may have died, before or after the effect."
+    else:
+        by = {
+            "unknown": "Its span ended without an error, but the answer says that the effect may or may not have happened.",
+            "refused": "Its span ended without an error, but the answer tells of one.",
+        }.get(str(row["outcome"]))
+    return f"{base} {by}" if by else base
+
+
+def error_facts(step: Row | None, said: Row | None) -> list[tuple[str, str]]:
+    """Class and message of the error of a call, as far as its span says them."""
+    found = []
+    if step is not None and not missing(step["error_class"]):
+        found.append(("error class", str(step["error_class"])))
+    if said is not None:
+        message = said["status_message"] or said["exception_message"]
+        if not missing(message) and message != "":
+            found.append(("message", str(message)))
+    return found
 
 
 def _seen(row: Row) -> str:

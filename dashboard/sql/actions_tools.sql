@@ -44,6 +44,7 @@ tools AS (
         with_key / nullif(executed, 0) AS key_coverage,
         coalesce(sum(n) FILTER (duplicate = 'unprotected'), 0)::BIGINT AS unprotected,
         unprotected / nullif(executed, 0) AS unprotected_share,
+        coalesce(sum(n) FILTER (duplicate = 'unprotected' AND NOT keyed), 0)::BIGINT AS repeats_without_key,
         coalesce(sum(n) FILTER (duplicate = 'unprotected' AND effect = 'proven'), 0)::BIGINT AS proven,
         coalesce(sum(n) FILTER (duplicate = 'unprotected' AND compensated), 0)::BIGINT AS undone,
         coalesce(sum(n) FILTER (duplicate = 'protected'), 0)::BIGINT AS protected,

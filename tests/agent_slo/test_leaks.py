@@ -169,6 +169,14 @@ def test_planted_secrets_are_nowhere(
         third = refunded_twice(3).SerializeToString()
         assert channel.unary_unary(TRACES)(third, timeout=30, metadata=metadata) == b""
         assert channel.unary_unary(LOGS)(log_records(), timeout=30, metadata=metadata) == b""
+    if log_format == "text":
+        # what is stored, shown and exported hangs on no log's format: the other case looks there
+        collector.terminate()
+        out, err = collector.communicate(timeout=60)
+        assert "Finished server process" in err
+        assert [n for n in [*needles(), token.encode()] if n in (out + err).encode()] == []
+        assert leaks(data) == []
+        return
     until(lambda: seen(run, data) >= 3, collector)
     stored = answer("query", "SELECT count(*) AS n FROM spans", "--data", data, "--format", "json")
     assert json.loads(stored) == [{"n": 9}]

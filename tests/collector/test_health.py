@@ -21,7 +21,7 @@ from google.rpc.status_pb2 import Status
 
 from collector import seldom
 from collector.layout import NoRoomError, StoreError
-from collector.reader import open_reader
+from collector.reader import ReaderError, open_reader
 from collector.serve import Collector
 from collector.store import Store
 from tests.collector.conftest import StartCollector
@@ -215,13 +215,18 @@ def test_a_file_that_was_cut_off_is_named_at_the_start(full_file: Path) -> None:
         assert reader.skipped == [f"000001.duckdb: its last {size - size // 2} bytes are missing"]
 
 
+def spoil(file: Path) -> None:
+    """Write something else into the blocks of a file that hold its rows."""
+    with file.open("r+b") as f:
+        for block in range(2, file.stat().st_size // 262_144):
+            f.seek(12_288 + block * 262_144 + 4096)
+            f.write(os.urandom(64))
+
+
 def test_bytes_that_changed_in_a_file_are_seen_by_the_first_query(
     full_file: Path, start_collector: StartCollector, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with full_file.open("r+b") as f:
-        for block in range(2, full_file.stat().st_size // 262_144):
-            f.seek(12_288 + block * 262_144 + 4096)
-            f.write(os.urandom(64))
+    spoil(full_file)
     collector = start_collector(data=full_file.parent.parent)
     http = {"base_url": f"http://{collector.http}", "trust_env": False}
     assert httpx.Client(**http).get("/readyz").json()["state"] == "ok"  # type: ignore[arg-type]
@@ -230,8 +235,9 @@ def test_bytes_that_changed_in_a_file_are_seen_by_the_first_query(
         trust_env=False,
         headers={"authorization": f"Bearer {collector_token(collector)}"},
     )
-    for _ in range(2):
-        assert door.post("/sql", json={"sql": "SELECT max(attributes) FROM spans"}).status_code == 400
+    for select in ("max(attributes)", "max(attributes)", "attributes"):  # the last fails after the first rows
+        answer = door.post("/sql", json={"sql": f"SELECT {select} FROM spans"})
+        assert (answer.status_code, answer.json()["error"].startswith(f"{full_file}: damaged")) == (400, True)
     ready = httpx.get(f"http://{collector.http}/readyz", trust_env=False)
     assert (ready.status_code, ready.json()["state"]) == (
         200,
@@ -261,6 +267,17 @@ def locked_elsewhere(file: Path) -> None:
     )
     if "Could not set lock" in done.stderr:
         raise StoreError("in use by process")
+
+
+def test_without_a_collector_damage_is_named_too(full_file: Path) -> None:
+    spoil(full_file)
+    with (
+        open_reader(full_file.parent.parent) as reader,
+        pytest.raises(
+            ReaderError, match=r"000001\.duckdb: damaged, bytes after \d+ are not what was written"
+        ),
+    ):
+        reader.sql("SELECT max(attributes) FROM spans")
 
 
 # ------------------------------------------------------------------ stopping

@@ -181,4 +181,7 @@ def test_the_page_tries_and_offers_a_file(open_page: OpenPage, samples: Path) ->
     said = texts(test)
     assert "Target 99.9%" in said
     assert "Counted events" in said
-    assert [button.label for button in test.get("download_button")] == ["Save as an OpenSLO file"]
+    assert [button.label for button in test.get("download_button")] == [
+        "Save all objectives, with this one changed",
+        "Save this one alone",
+    ]
