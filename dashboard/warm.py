@@ -90,6 +90,7 @@ FIRST: Mapping[str, tuple[tuple[str, Mapping[str, Any]], ...]] = {
         ("data_senders", {}),
         ("data_unknown", {}),
         ("data_unpriced", {}),
+        ("cost_unknown", EVERYTHING),
         ("data_guessed", {}),
         ("data_excluded", {}),
         ("data_revisions", {}),

@@ -16,6 +16,7 @@ from dashboard.filters import Scope, go, narrowed, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     count,
+    counted,
     duration,
     markdown_text,
     missing,
@@ -104,8 +105,10 @@ def _figures(reader: Answers, scope: Scope, row: Row) -> None:
         ],
     )
     st.caption("A name leads to what it counts: the tasks, or those with most of it at the end of this page.")
-    line = unpriced_line(reader, scope) if row["unpriced"] else None
-    if line is not None:
+    if row["unpriced"]:
+        line = unpriced_line(reader, scope)
+        if line is None:
+            line = f"{counted(row['unpriced'], 'task')} with a model call whose cost is unknown."
         st.caption(
             markdown_text(f"{line} What is shown is the least that the {count(row['tasks'])} tasks cost.")
         )

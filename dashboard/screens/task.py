@@ -259,7 +259,7 @@ def outcome_why(row: Row, step: Row | None, said: Row | None) -> str | None:
         by = "Its span has no end: the process may have died, before or after the effect."
     else:
         by = {
-            "unknown": "Its span ended without an error, but the answer says that the effect may or may not have happened.",
+            "unknown": "Its span ended without an error, but its answer says that it may or may not have happened.",
             "refused": "Its span ended without an error, but the answer tells of one.",
         }.get(str(row["outcome"]))
     return f"{base} {by}" if by else base

@@ -56,6 +56,9 @@ NOTHING = {
     "fingerprint": "feed",
     "fingerprints": '["feed"]',
     "task_type": None,
+    "trace": "1",
+    "span": "2",
+    "at": "2026-11-20 00:00:00",
 }
 
 
