@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import grpc
 import httpx
 import pytest
 from google.rpc.status_pb2 import Status
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from collector import seldom
 from collector.layout import NoRoomError, StoreError
@@ -161,6 +164,20 @@ def test_a_failed_store_is_not_ready_and_comes_back_though_nobody_sends(
     collector.store._recover()
     assert client.get("/readyz").status_code == 200
     assert client.post("/v1/traces", content=body(), headers=HEADERS).status_code == 200
+
+
+def test_grpc_health_says_the_same(start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collector.serve._HEALTH_SECONDS", 0.01)
+    collector = start_collector(grpc="127.0.0.1:0")
+    states = HealthCheckResponse
+    with grpc.insecure_channel(str(collector.grpc)) as channel:
+        watched = HealthStub(channel).Watch(HealthCheckRequest(), timeout=30)
+        assert next(watched).status == states.SERVING
+        collector.store._failure = "database has been invalidated"
+        assert next(watched).status == states.NOT_SERVING
+        collector.store._recover()
+        assert next(watched).status == states.SERVING
+        watched.cancel()
 
 
 def test_a_commit_that_failed_is_seen_for_a_while(
