@@ -1,9 +1,10 @@
 """Takes secrets and personal data out of a case, last before anything is written.
 
-What a secret looks like is known to `collector.redaction.detectors`, for the store and the export alike. One value
-becomes one typed placeholder within a case (`<EMAIL_1>`), wherever it stands, so that equal arguments stay equal and
-the case still proves itself; what the collector replaced already (`<EMAIL:3f1a...>`) stays as it is, for the same
-reason. Names of persons are not looked for here: where the collector does (extra `pii`), they come as placeholders.
+What a secret looks like and what it is called is known to `collector.redaction`, for the store and the export alike.
+One value becomes one typed placeholder within a case (`<EMAIL_1>`), wherever it stands, so that equal arguments stay
+equal and the case still proves itself; what the collector replaced already (`<EMAIL:3f1a...>`) stays as it is, for
+the same reason. Names of persons are not looked for here: where the collector does (extra `pii`), they come as
+placeholders.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from collector.redaction import detectors
+from collector.redaction import detectors, named
 from collector.redaction.content import DROPPED
-from collector.redaction.detectors import DETECTORS, TEXT_CANDIDATE, Detector
+from collector.redaction.detectors import DETECTORS, Detector
+from collector.redaction.named import TEXT_CANDIDATE
 
-ENGINE = "builtin-2"
+ENGINE = "builtin-3"
 LEAST_SECRET = 6
 """Shorter values are not looked for outside their own place: they stand in ordinary words."""
 
@@ -54,12 +56,12 @@ def is_withheld(value: Any) -> bool:
 @lru_cache(maxsize=20_000)
 def is_secret_name(name: str) -> bool:
     """Whether a key with this name holds a secret."""
-    return detectors.is_secret_key(name) or _ONLY_HERE_NAME.search(_CAMEL.sub("_", name)) is not None
+    return named.is_secret_key(name) or _ONLY_HERE_NAME.search(_CAMEL.sub("_", name)) is not None
 
 
 @lru_cache(maxsize=20_000)
 def _is_phone_name(name: str) -> bool:
-    return detectors.is_phone_key(name)
+    return named.is_phone_key(name)
 
 
 class Redactor:
@@ -90,7 +92,7 @@ class Redactor:
         if isinstance(value, Mapping):
             return {self.text(str(key)): self._entry(str(key), item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            flags = [False, *(isinstance(item, str) and detectors.is_secret_flag(item) for item in value)]
+            flags = [False, *(isinstance(item, str) and named.is_secret_flag(item) for item in value)]
             return [
                 self._wiped(item) if flag and item != "" else self.redact(item)
                 for flag, item in zip(flags, value, strict=False)
@@ -119,7 +121,7 @@ class Redactor:
 
     def _without(self, text: str) -> str:
         if _NAMED.search(text):
-            text = detectors.secrets_named_in(text, self._placeholder)
+            text = named.secrets_named_in(text, self._placeholder)
         if _CANDIDATES.search(text):
             for detector in _DETECTORS:
                 text = detector.sub(text, self._placeholder)
@@ -128,15 +130,11 @@ class Redactor:
     def _entry(self, key: str, item: Any) -> Any:
         if item in (None, "", [], {}) or isinstance(item, bool):
             return item
-        if (
-            detectors.is_phone_key(key)
-            and isinstance(item, (str, int))
-            and detectors.is_phone_value(str(item))
-        ):
+        if named.is_phone_key(key) and isinstance(item, (str, int)) and named.is_phone_value(str(item)):
             return self._placeholder("PHONE", str(item))
         if not is_secret_name(key):
             return self.redact(item)
-        if isinstance(item, str) and detectors.is_weak_key(key) and not detectors.is_secret_value(item):
+        if isinstance(item, str) and named.is_weak_key(key) and not named.is_secret_value(item):
             return self.redact(item)  # `"token": "the"` is how models tell what they were about to say
         if isinstance(item, Mapping) and str(item.get("type")) in _JSON_TYPES:
             # the schema of a secret argument is no secret, the example values in it are

@@ -16,7 +16,6 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from collector.redaction.vendors import FORMS
 
@@ -72,12 +71,18 @@ def is_iban(text: str) -> bool:
     return int("".join(str(int(c, 36)) for c in moved)) % 97 == 1
 
 
+# A coordinate; telephone numbers with one dot have more digits after it (`+1.4155550132`).
+_DECIMAL = re.compile(r"\+\d{1,3}\.\d{1,7}")
+
+
 def is_phone(text: str) -> bool:
     """Whether this is a telephone number: 8 to 15 digits after `+`, 10 to 13 of a national spelling.
 
     A national one begins with 0, or is North American, where neither area nor exchange begins with 0 or 1.
     """
     digits = re.sub(r"\D", "", text)
+    if _DECIMAL.fullmatch(text):
+        return False
     if not 8 <= len(digits) <= 15 or len(set(digits)) < 3:
         return False
     if text.startswith("+"):
@@ -115,7 +120,7 @@ def _is_dense(text: str) -> bool:
 _CAMEL_WORDS = re.compile(r"(?:[a-z]+)?(?:[A-Z]{2,5}(?=[A-Z][a-z]|$)|[A-Z][a-z]{2,})*")
 
 
-def _is_jumbled(text: str) -> bool:
+def is_jumbled(text: str) -> bool:
     """Whether letters in both cases are no words written together: `hTxQbWzRkLpY`."""
     letters = text[:200]
     return (
@@ -125,6 +130,15 @@ def _is_jumbled(text: str) -> bool:
         and not letters.isupper()
         and _CAMEL_WORDS.fullmatch(letters) is None
     )
+
+
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def is_mixed(value: str) -> bool:
+    """Whether letters and digits stand together, or letters in no order: neither a word nor a number."""
+    return (_DIGIT.search(value) is not None and _LETTER.search(value) is not None) or is_jumbled(value)
 
 
 def is_token(text: str, digests: bool = False) -> bool:
@@ -139,7 +153,7 @@ def is_token(text: str, digests: bool = False) -> bool:
     return any(
         re.search(r"\d", run) is not None and re.search("[A-Za-z]", run) is not None
         for run in re.findall(r"[A-Za-z0-9]{12,}", text)
-    ) or any(_is_jumbled(run) for run in re.findall(r"[A-Za-z]{16,}", text))
+    ) or any(is_jumbled(run) for run in re.findall(r"[A-Za-z]{16,}", text))
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9_+/=.~-]+")
@@ -249,6 +263,18 @@ def _end_of_part(text: str, start: int) -> int:
     return start if found is None else found.end()
 
 
+_SIGNATURES = "sig|Signature|X-Amz-Signature|X-Goog-Signature"
+_SIGNED = re.compile(
+    rf"[?&;, ](?:(?<![, ])(?:{_SIGNATURES})=(?P<query>[A-Za-z0-9%+/=_~-]{{16,}})"
+    "|(?<=[, ])Signature=(?P<header>[0-9a-f]{64})(?![0-9A-Za-z]))"
+)
+
+
+def _find_signatures(text: str) -> Iterator[tuple[int, int]]:
+    """Where the signatures of addresses and of AWS' headers stand."""
+    return (found.span(found.lastgroup or 0) for found in _SIGNED.finditer(text))
+
+
 @dataclass(frozen=True)
 class Detector:
     """One type of secret: where it may be (`candidate`, RE2), what it is (`shape`), and whether it is one."""
@@ -297,7 +323,9 @@ def _issued(name: str, confirm: Callable[[str], bool] | None = None) -> Detector
     """The detector of a type of key, from the list of issuers."""
     forms = [form for form in FORMS if form.type == name]
     shapes = [
-        f"{f.prefix}[{f.body}]{{{f.least}{'' if f.exact else ','}}}{f.tail}" + "(?![A-Za-z0-9])" * f.exact
+        "(?<![_.-])" * f.alone
+        + f"{f.prefix}[{f.body}]{{{f.least}{'' if f.exact else ','}}}{f.tail}"
+        + "(?![A-Za-z0-9])" * f.exact
         for f in forms
     ]
     begins = "|".join(f.prefix + f"[{f.body}]{{8}}" * f.exact for f in forms)
@@ -337,8 +365,9 @@ DETECTORS: tuple[Detector, ...] = (
     _issued("API_KEY", _is_dense),
     Detector(
         "SAS",
-        r"[?&;](?:sig|X-Amz-Signature)=[A-Za-z0-9%+/_-]{16}",
-        re.compile(r"(?:(?<=[?&;]sig=)|(?<=[?&;]X-Amz-Signature=))[A-Za-z0-9%+/=_-]{16,}"),
+        rf"[?&;](?:{_SIGNATURES})=[A-Za-z0-9%+/_~-]{{16}}|[, ]Signature=[0-9a-f]{{16}}",
+        _SIGNED,
+        find=_find_signatures,
     ),
     Detector(
         "EMAIL",
@@ -413,416 +442,3 @@ DETECTORS: tuple[Detector, ...] = (
 
 EMAIL_ESCAPED = r"\\[A-Za-z0-9._%+'\x{C0}-\x{4FF}-]+@|\\u0[0-4][0-9A-Fa-f]{2}[^\s\"@]*@|@[^\s\"@]*\\u0[0-4]"
 """RE2: in a JSON text, an address after a backslash, whose first letter may be part of an escape or be one."""
-
-_LONE_PASSWORD_WORDS = (
-    *("password", "passwd", "passphrase", "passwort", "kennwort", "contraseña", "contrasena", "motdepasse"),
-    *(
-        "mot de passe",
-        "mot_de_passe",
-        "senha",
-        "wachtwoord",
-        "lösenord",
-        "losenord",
-        "adgangskode",
-        "passord",
-    ),
-    *("salasana", "hasło", "haslo", "heslo", "jelszó", "jelszo", "şifre", "sifre", "parolă", "пароль"),
-    *("κωδικός πρόσβασης", "密码", "密碼", "パスワード", "비밀번호"),
-)
-"""The word for a password, wherever it stands in a name."""
-_PASSWORDS = "|".join(_LONE_PASSWORD_WORDS)
-
-
-def _as_escaped(word: str) -> str:
-    return "".join(c if c.isascii() else rf"\\+u{ord(c):04x}" for c in word)
-
-
-# For RE2: what is not ASCII costs a pattern much when case does not matter, so both spellings are written out; and in
-# JSON texts within a document, whose writers escape what is not ASCII, the first letter says nothing of the rest.
-_ASCII_PASSWORDS = "|".join(word for word in _LONE_PASSWORD_WORDS if word.isascii())
-_OTHER_PASSWORDS = "|".join(
-    dict.fromkeys(
-        spelling
-        for word in _LONE_PASSWORD_WORDS
-        if not word.isascii()
-        for spelling in (word, word.capitalize(), word.upper())
-    )
-)
-_ESCAPED_PASSWORDS = "|".join(
-    _as_escaped(word[word[0].lower() != word[0].upper() :])
-    for word in _LONE_PASSWORD_WORDS
-    if not word.isascii()
-)
-_KEYS = (
-    r"(?:secret[_-]?)?(?:api[_.-]?"
-    r"|(?:access|private|secret|account|encryption|signing|master|service|license)[_-]?)key"
-)
-_CODES = (
-    r"(?:mfa|totp|2fa|two[_-]?factor|one[_-]?time|verification|security|recovery|backup|auth(?:orization)?)"
-    r"[_-]?codes?"
-)
-# A key whose value is secret by its name. Not among them: `..._tokens` (they are counted), an idempotency key and
-# a session id (they say which work belongs together).
-_SECRET_KEY = re.compile(
-    rf"(?i)(?:(?:^|[_\-. ])(?:pass(?:code|[_-]word)?|pwd?|bearer|secrets?|{_KEYS}|client[_-]?secret"
-    r"|auth(?:orization)?|credentials?|cookies?|set[_-]cookie"
-    rf"|cvv2?|cvc2?|ssn|social[_-]?security(?:[_-]?(?:no|number))?|pin(?:[_-]?code)?|otp|{_CODES}|iban|card[_-]?number"
-    r"|account[_-]?number|routing[_-]?number"
-    r"|connection[_-]?string|dsn|(?:(?:access|auth|refresh|id|session|bearer|security|csrf|api)[_-]?)?token)"
-    rf"|(?:{_PASSWORDS})s?)$"
-)
-# `has_password` tells of one, `stop_token` is a word of a model.
-_ABOUT_KEY = re.compile(
-    r"(?i)(?:^|[_\-. ])(?:(?:has|is|have|needs?|requires?|allow|enable|use|show|num|max|min|count|total)"
-    r"[_-](?:[a-z0-9]{1,20}[_-]){0,3}[a-z]{1,20}"
-    r"|(?:stop|eos|bos|pad|unk|sep|cls|mask|start|end|special|first|last|prefix|suffix)[_-]token)$"
-)
-_PLURAL_KEY = re.compile(rf"(?i)(?:cookies|(?:{_PASSWORDS})s)$")
-# A key of any other name may be an issuer's (`openai_key`) when what it holds can be nothing else; not these.
-_NO_CREDENTIAL = frozenset(
-    {
-        *(
-            "idempotency",
-            "cache",
-            "sort",
-            "primary",
-            "partition",
-            "foreign",
-            "public",
-            "dedup",
-            "deduplication",
-        ),
-        *(
-            "routing",
-            "group",
-            "row",
-            "object",
-            "lookup",
-            "hash",
-            "range",
-            "index",
-            "unique",
-            "order",
-            "message",
-        ),
-        *(
-            "event",
-            "session",
-            "task",
-            "job",
-            "request",
-            "trace",
-            "map",
-            "dict",
-            "json",
-            "surrogate",
-            "natural",
-        ),
-        *("composite", "shard", "storage", "s3", "blob", "file", "lock", "state", "memory", "thread", "run"),
-        *("prompt", "content", "document", "record", "entity", "item", "join", "merge", "bucket", "shared"),
-        *("correlation", "business", "project", "issue", "ticket", "store", "checkpoint", "config", "parent"),
-        *("translation", "i18n", "locale", "hot", "short", "arrow", "super", "turn", "step", "node", "tool"),
-    }
-)
-_ANY_KEY = re.compile(r"(?i)(?:^|[_\-. ])([a-z0-9]{1,40})[_.-]key$")
-# Of these a short word is no secret: `"token": "the"` is how models tell what they were about to say.
-_WEAK_KEY = re.compile(r"(?i)(?:token|auth|pass|(?:^|[_\-. ])pw|bearer|dsn|credentials?|secrets?)$")
-_PHONE_KEY = re.compile(
-    r"(?i)(?:^|[_\-. ])(?:(?:tele|mobile[_-]?|cell[_-]?)?phone|mobile|msisdn|whatsapp|fax|tel)(?:[_-]?(?:no|number))?$"
-)
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_FLAGS = rf"pass|pwd|secret|token|auth|credentials?|{_KEYS}|client[_-]secret|(?:access|auth|api)[_-]token"
-
-
-def _either_case(pattern: str) -> str:
-    """An RE2 pattern of ASCII words for both cases: `(?i)` would let the long s and the Kelvin sign in, at a cost."""
-    return re.sub(
-        r"\\.|\[[^\]]*\]|[a-z]",
-        lambda m: f"[{m[0]}{m[0].upper()}]" if len(m[0]) == 1 else m[0],
-        pattern,
-    )
-
-
-_COMMAND_CANDIDATE = _either_case(
-    rf"--(?:[A-Za-z0-9]+[_-])*(?:{_FLAGS}|{_ASCII_PASSWORDS})[\s\\\"'=]|(?:^|[\s\"'])(?:-u|--user|-a)[\s\\\"'=]"
-    r"|(?:^|[\s\"'])-p[^\s-]"
-)
-# What stands between a name and its value; `,` and `value` where both are named: `{"name": "X", "value": ...}`.
-_AFTER_NAME = r"\\*[\"']?\s*(?:[:=：]|\\+uff1a|is |%3[adAD]|,\s*\\*[\"']|(?:\\+[nrt]\s*)*[vV]alue|\\+[nrt])"
-_KEY_OF_TOKEN = r"[kK][eE][yY]\\*[\"']?\s*(?:[:=]|%3[dD])\s*\\*[\"']?[A-Za-z0-9_+/=.~-]{16}"
-KEY_CANDIDATE = (
-    rf"(?:{_OTHER_PASSWORDS}|{_ESCAPED_PASSWORDS}|"
-    + _either_case(
-        rf"(?:(?:{_ASCII_PASSWORDS})s?|pass(?:code|[_-]word)?|pwd?|bearer|secrets?|{_KEYS}|token|{_CODES}"
-        r"|auth(?:orization)?|credentials?|cookies?|cvv2?|cvc2?|ssn|social[_-]?security(?:[_-]?(?:no|number))?"
-        r"|pin(?:[_-]?code)?|otp|iban|(?:card|account|routing)[_-]?number|connection[_-]?string|dsn"
-        r"|(?:phone|mobile|msisdn|whatsapp|fax|tel)(?:[_-]?(?:no|number))?)"
-    )
-    + rf")(?:{_AFTER_NAME}|\\*[\"']\s*[,}}\]]|>)|{_KEY_OF_TOKEN}|{_COMMAND_CANDIDATE}"
-)
-"""RE2: a key, in JSON or in a text, that may be secret by its name."""
-_NAMES = (
-    rf"{_PASSWORDS}|(?:(?<![a-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))(?:pwd|{_KEYS}|client[_-]?secret|secret"
-    r"|(?:access|auth|refresh|session|api|bot)[_-]?token|token|cvv|cvc|pin)"
-)
-TEXT_CANDIDATE = (
-    rf"(?:{_OTHER_PASSWORDS}|"
-    + _either_case(
-        rf"(?:(?:{_ASCII_PASSWORDS})s?|pass(?:code)?|pwd?|secret|key|token|cvv|cvc|pin|auth(?:orization)?|cookies?)"
-    )
-    + rf")(?:{_AFTER_NAME}|>)|{_COMMAND_CANDIDATE}"
-)
-"""RE2: a secret named in running text."""
-_TEXT_NAMES = (
-    rf"(?:{_PASSWORDS})s|{_NAMES}|(?:(?<![a-z0-9])|(?-i:(?<=[a-z0-9])(?=[A-Z])))(?:pass(?:code)?|pw|cookies?|auth)"
-    r"|(?<=[a-z0-9])[_.-]key|(?-i:(?<=[a-z0-9])Key)"
-)
-_IN_TEXT = re.compile(
-    rf"(?i)(?P<name>(?:{_TEXT_NAMES})(?![a-z0-9_]))"
-    r"(?P<gap>(?:\\{0,4}[\"']?\s*(?:[:=：]|\bis\b)\s*|%3[ad])\\{0,4}[\"']?)"
-    r"(?P<value>[^\s\"'\\,;<>(){}\[\]]{4,})"
-)
-# `("x-api-key", "X")`, `{"name": "DB_PASSWORD", "value": "X"}`, and the same in YAML
-_IN_PAIR = re.compile(
-    rf"(?i)(?P<name>(?:{_TEXT_NAMES}|(?<![a-z0-9])authorization)(?![a-z0-9_]))"
-    r"(?P<gap>(?:\\{0,4}[\"']\s{0,20},\s{0,20}\\{0,4}[\"'](?:value\\{0,4}[\"']\s{0,8}:\s{0,8}\\{0,4}[\"']?)?"
-    r"|\\{0,4}[\"']?\s{1,20}value\s{0,8}[:=]\s{0,8}[\"']?))"
-    r"(?P<value>[^\s\"'\\,;<>(){}\[\]]{4,})"
-)
-# `"passwords": ["X", "Y"]`, `"password": {"value": "X"}`: what lies in brackets is read once
-_IN_BRACKETS = re.compile(
-    rf"(?i)(?P<name>(?:{_TEXT_NAMES})(?![a-z0-9_]))(?P<gap>\\{{0,4}}[\"']?\s*[:=]\s*)"
-    r"(?P<value>\[[^\[\]{}]{1,4000}\]|\{[^\[\]{}]{1,4000}\})"
-)
-_QUOTED = re.compile(
-    r"(?P<name>\\{0,4}[\"'])(?P<gap>)(?P<value>[^\s\"'\\<>]{4,1000})(?=\\{0,4}[\"'](?!\s{0,8}:))"
-)
-# Not possessive: Python before 3.11.5 loses its place in a possessive group, and nothing after this one can fail.
-_HEADER = re.compile(
-    r"(?i)(?P<name>(?<![a-z0-9])authorization)"
-    r"(?P<gap>(?:\\{0,4}[\"']?\s{0,8}[:=]\s{0,8}|%3[ad](?:%20|[+])?)\\{0,4}[\"']?)"
-    r"(?:(?P<scheme>[a-z][a-z0-9_-]{0,30})(?P<space>[ ]{1,4}|%20|[+]))?"
-    r"(?P<value>(?:[a-z_-]{1,30}=\\{0,4}\"[^\"\r\n]{0,1000}\"(?:,[ ]{0,4})?"
-    r"|[a-z_-]{1,30}=[^\s,\"'\\<>]{1,1000},[ ]{0,4}){1,30}"
-    r"(?:[a-z_-]{1,30}=[^\s,\"'\\<>]{1,1000})?"
-    r"|[^\s\"'\\,;<>(){}\[\]]{4,})"
-)
-_COOKIES = re.compile(
-    r"(?i)(?P<name>(?<![a-z0-9])cookie2?)(?P<gap>\\{0,4}[\"']?\s{0,8}[:=]\s{0,8}\\{0,4}[\"']?)"
-    r"(?P<value>[^\s=;,\"'\\<>]{1,200}=\"?[^\s;\"'\\<>]{1,4096}"
-    r"(?:;[ ]{0,2}[^\s=;,\"'\\<>]{1,200}=[^\s;\"'\\<>]{0,4096}){0,200})"
-)
-_SCHEMES = frozenset(
-    {"bearer", "basic", "digest", "token", "apikey", "api-key", "key", "jwt", "oauth", "ntlm", "negotiate"}
-)
-_BEFORE_VALUE = re.compile(r"([A-Z]?[a-z0-9]{1,40}|[A-Z0-9]{1,40})$")
-_IN_XML = re.compile(
-    rf"(?i)(?P<name><[a-z0-9:_.-]{{0,60}}?(?:{_NAMES}))(?P<gap>(?:\s[^<>]{{0,100}})?>)(?P<value>[^<>\s][^<>]{{2,1000}})(?=</)"
-)
-_GAP = r"""(?P<gap>=|[ \t]{1,8}\\{0,4}["']?|\\{0,4}["'],\s{0,8}\\{0,4}["'])"""
-_IN_COMMAND = re.compile(
-    rf"(?i)(?P<name>(?<![\w-])--(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?:{_PASSWORDS}|{_FLAGS})){_GAP}"
-    r"(?P<value>[^\s\"'\\,;<>()\[\]-][^\s\"'\\]{3,})"
-)
-_FLAG = re.compile(rf"(?i)--(?:[a-z0-9]{{1,20}}[_-]){{0,4}}(?:{_PASSWORDS}|{_FLAGS})")
-# Programs whose short options carry a password: what each option looks like, and who reads it so.
-_PROGRAM_OPTIONS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (
-        re.compile(
-            rf"(?P<name>(?<![\w-])(?:-u|--user)){_GAP}(?P<value>[^\s\"':\\,]{{1,100}}:[^\s\"'\\,]{{1,200}})"
-        ),
-        ("curl", "http"),
-    ),
-    (
-        re.compile(r"(?P<name>(?<![\w-])-p)(?P<gap>[\"']?)(?P<value>[^\s\"'\\,-][^\s\"'\\,]{2,200})"),
-        ("mysql", "mariadb", "sshpass", "mongo"),
-    ),
-    (
-        re.compile(rf"(?P<name>(?<![\w-])-p){_GAP}(?P<value>[^\s\"'\\,-][^\s\"'\\,]{{2,200}})"),
-        ("sshpass", "docker login"),
-    ),
-    (
-        re.compile(rf"(?P<name>(?<![\w-])-a){_GAP}(?P<value>[^\s\"'\\,-][^\s\"'\\,]{{2,200}})"),
-        ("redis-cli",),
-    ),
-)
-_COMMAND_LENGTH = 400
-
-
-def is_secret_key(name: str) -> bool:
-    """Whether a key of this name holds a secret."""
-    words = _CAMEL.sub("_", name)
-    return _SECRET_KEY.search(words) is not None and _ABOUT_KEY.search(words) is None
-
-
-def is_plural_key(name: str) -> bool:
-    """Whether a secret key of this name holds many, so that a number under it is a count."""
-    return _PLURAL_KEY.search(name) is not None
-
-
-def is_token_key(name: str) -> bool:
-    """Whether a key of this name holds a secret when its value is a token; see `is_token`."""
-    found = _ANY_KEY.search(_CAMEL.sub("_", name))
-    return found is not None and found[1].lower() not in _NO_CREDENTIAL
-
-
-def is_weak_key(name: str) -> bool:
-    """Whether only what looks like a secret is one under this name; see `is_secret_value`."""
-    return _WEAK_KEY.search(name) is not None
-
-
-def is_secret_value(text: str) -> bool:
-    """Whether a text under a key such as `token` can be a secret: no short word, no sentence."""
-    return (
-        len(text) >= 4
-        and not re.search(r"\s", text)
-        and (re.search(r"[\d\W_]|.{20}", text) is not None or _is_jumbled(text))
-    )
-
-
-def is_phone_key(name: str) -> bool:
-    """Whether a key of this name holds a telephone number."""
-    return _PHONE_KEY.search(_CAMEL.sub("_", name)) is not None
-
-
-def is_phone_value(text: str) -> bool:
-    """Whether a value under a telephone key is a number: 7 to 15 digits and nothing but separators."""
-    return re.fullmatch(r"\+?[\d ()./-]+", text) is not None and 7 <= len(re.sub(r"\D", "", text)) <= 15
-
-
-_HEADER_WORD = re.compile("(?i)authorization")
-_COOKIE_WORD = re.compile("(?i)cookie")
-_VALUE_PART = re.compile("[0-9a-f]{10}")
-_PLACEHOLDER_BEGIN = re.compile("<[A-Z_]{0,24}$")
-
-
-def _is_placeholder(match: re.Match[str]) -> bool:
-    """Whether this is the inside of `<API_KEY:3f1a...>`, which says of itself that it is a key."""
-    end = match.end()
-    return (
-        match.string[end : end + 1] == ">"
-        and _VALUE_PART.fullmatch(match["value"]) is not None
-        and _PLACEHOLDER_BEGIN.search(match.string, max(0, match.start() - 26), match.start()) is not None
-    )
-
-
-def is_mixed(value: str) -> bool:
-    """Whether letters and digits stand together, or letters in no order: neither a word nor a number."""
-    return (re.search(r"\d", value) is not None and re.search(r"[^\W\d_]", value) is not None) or _is_jumbled(
-        value
-    )
-
-
-def _may_be_named(match: re.Match[str], value: str) -> bool:
-    """Whether a short name, which means other things as well, has the value of a secret.
-
-    `PASS: test_login_2` is a test's report, `first_pass: 1200` a count, `sort_key=created_at` a column.
-    """
-    name, text, start = match["name"].lower(), match.string, match.start()
-    if name[-3:] == "key" and (len(name) == 4 or name == "key"):
-        before = _BEFORE_VALUE.search(text, max(0, start - 40), start)
-        return (
-            before is not None
-            and before[1].lower() not in _NO_CREDENTIAL
-            and is_token(value, before[1].isupper())
-        )
-    if name == "auth":
-        return is_token(value, digests=True)
-    if name not in ("pass", "pw", "cookie", "cookies"):
-        return True
-    led = text[max(0, start - 1) : start] in ("_", "-", ".") or (
-        match["name"][0].isupper() and text[max(0, start - 1) : start].isalnum()
-    )
-    gap = match["gap"]
-    if "is" in gap or (match["name"] == "PASS" and ":" in gap and not led) or ("/" in value and not led):
-        return False
-    return is_mixed(value) or (led and match["name"].isupper()) or re.search(r"[^\w.:-]", value) is not None
-
-
-def _is_credential(scheme: str | None, value: str) -> bool:
-    """Whether this is what follows `Authorization:`, and not a sentence about it."""
-    if scheme is None or scheme.lower() in _SCHEMES:
-        return (
-            (len(value) >= 8 and re.search(r"\d", value) is not None)
-            or len(value) >= 20
-            or _is_jumbled(value)
-        )
-    if "=" in value.rstrip("="):  # parameters of a scheme, or the next word of a log line
-        return '"' in value or "," in value
-    return is_token(value, digests=True)
-
-
-def secrets_named_in(text: str, replace: Callable[[str, str], str]) -> str:
-    """A text with `password: X`, `--password X`, `<password>X</password>`, `curl -u me:X` and the like replaced.
-
-    `password: required` is a word and stays.
-    """
-
-    def put(match: re.Match[str], value: str, rest: str = "") -> str:
-        return match["name"] + match["gap"] + replace("SECRET", value) + rest
-
-    def named(match: re.Match[str]) -> str:
-        value = match["value"].rstrip(".!?")
-        if len(value) < 4 or not (re.search(r"\d|[^A-Za-z.:/-]", value) or _is_jumbled(value)):
-            return match[0]
-        if _is_placeholder(match) or not _may_be_named(match, value):
-            return match[0]
-        return put(match, value, match["value"][len(value) :])
-
-    def paired(match: re.Match[str]) -> str:
-        value = match["value"].rstrip(".!?")
-        if not is_mixed(value) or not _may_be_named(match, value):
-            return match[0]  # names stand in lists beside other names: `["password", "user_id"]`
-        return put(match, value, match["value"][len(value) :])
-
-    def quoted(match: re.Match[str]) -> str:
-        return put(match, match["value"]) if is_mixed(match["value"]) else match[0]
-
-    def bracketed(match: re.Match[str]) -> str:
-        if match["name"].lower()[-3:] == "key":
-            return match[0]
-        return match["name"] + match["gap"] + _QUOTED.sub(quoted, match["value"])
-
-    def header(match: re.Match[str]) -> str:
-        value = match["value"]
-        if _is_placeholder(match) or not _is_credential(match["scheme"], value):
-            return match[0]
-        before = match["name"] + match["gap"] + (match["scheme"] or "") + (match["space"] or "")
-        return before + replace("SECRET", value)
-
-    def flagged(match: re.Match[str]) -> str:
-        value = match["value"]
-        return put(match, value) if re.search(r"\d|[^A-Za-z.:/-]|.[A-Z]", value) else match[0]
-
-    if _HEADER_WORD.search(text):
-        text = _HEADER.sub(header, text)
-    if _COOKIE_WORD.search(text):
-        text = _COOKIES.sub(lambda match: put(match, match["value"]), text)
-    text = _IN_TEXT.sub(named, text)
-    if "'" in text or '"' in text or "value" in text:
-        text = _IN_PAIR.sub(paired, text)
-    if "[" in text or "{" in text:
-        text = _IN_BRACKETS.sub(bracketed, text)
-    if "</" in text:
-        text = _IN_XML.sub(lambda match: put(match, match["value"]), text)
-    if "--" in text:
-        text = _IN_COMMAND.sub(flagged, text)
-    for option, programs in _PROGRAM_OPTIONS:
-        if any(program in text for program in programs):
-            text = option.sub(partial(_of_program, text, programs, put), text)
-    return text
-
-
-def _of_program(
-    text: str, programs: tuple[str, ...], put: Callable[[re.Match[str], str], str], match: re.Match[str]
-) -> str:
-    """An option's password, when one of the programs that read it so stands before it on the line."""
-    start = match.start()
-    line = max(text.rfind("\n", max(0, start - _COMMAND_LENGTH), start), start - _COMMAND_LENGTH, 0)
-    command = text[line:start]
-    return put(match, match["value"]) if any(program in command for program in programs) else match[0]
-
-
-def is_secret_flag(text: str) -> bool:
-    """Whether this word of a command says that the next one is a secret: `--password`."""
-    return text.startswith("--") and len(text) < _COMMAND_LENGTH and _FLAG.fullmatch(text) is not None

@@ -23,16 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.batch import Batch
-from collector.redaction import detectors
+from collector.redaction import detectors, named
 from collector.redaction.content import ContentDropper
-from collector.redaction.detectors import (
-    DETECTORS,
-    EMAIL_ESCAPED,
-    KEY_CANDIDATE,
-    PLACEHOLDER,
-    TEXT_CANDIDATE,
-    replace_addresses,
-)
+from collector.redaction.detectors import DETECTORS, EMAIL_ESCAPED, PLACEHOLDER, replace_addresses
+from collector.redaction.named import KEY_CANDIDATE, TEXT_CANDIDATE
 from collector.redaction.policy import Policy, RedactionRules
 
 log = logging.getLogger("agent_slo.redaction")
@@ -63,7 +57,7 @@ _PROSE = re.compile(r"\S\s+\S")
 _LONG_NUMBER = "[0-9]{17}"
 _LEAST_CARD = 10**12
 
-_PLAIN, _SECRET, _WEAK, _PHONE, _PLURAL, _TOKEN, _VARIABLE = range(7)
+_PLAIN, _SECRET, _WEAK, _PHONE, _PLURAL, _TOKEN, _VARIABLE, _FOLDER = range(8)
 _BOOLEANS = frozenset({"true", "false", "yes", "no"})
 # How objects spell a pair: `{"name": "DB_PASSWORD", "value": "..."}`.
 _NAMES_OF_PAIRS = ("name", "key", "Name", "Key")
@@ -312,15 +306,17 @@ class Redactor:
                         number = leaves.open(node, key, held, nest, value)
                         self._walk(held, leaves, number, depth + 1, layers + 1, about)
             elif isinstance(value, (dict, list)):
-                if kind in (_SECRET, _PLURAL):
+                if kind in (_SECRET, _PLURAL, _FOLDER):
                     self._wipe(value, leaves, nest, depth)
                 elif kind and isinstance(value, list) and all(isinstance(item, str) for item in value):
                     node[key] = [self._by_key(kind, item) or item for item in value]
                     leaves.touch(nest)
                 else:
+                    if kind == _WEAK and isinstance(value, dict) and not key.lower().endswith("token"):
+                        self._held(value, leaves, nest)
                     self._walk(value, leaves, nest, depth + 1, layers, about)
             elif isinstance(value, int) and not isinstance(value, bool):
-                replaced = self._number(kind, value)
+                replaced = self._number(kind, value, key if mapping else "")
                 if replaced is not None:
                     node[key] = replaced
                     leaves.touch(nest)
@@ -329,13 +325,15 @@ class Redactor:
         """What a key's name says about its value; remembered."""
         kind = _PLAIN
         if key not in self.rules.mapped and not key.startswith("agent_slo."):
-            if detectors.is_secret_key(key):
-                kind = _WEAK if detectors.is_weak_key(key) else _SECRET
-                if detectors.is_plural_key(key):
+            if named.is_secret_key(key):
+                kind = _WEAK if named.is_weak_key(key) else _SECRET
+                if named.is_plural_key(key):
                     kind = _PLURAL
-            elif detectors.is_token_key(key):
-                kind = _VARIABLE if key.isupper() else _TOKEN
-            elif detectors.is_phone_key(key):
+                elif named.is_folder_key(key):
+                    kind = _FOLDER
+            elif named.is_token_key(key):
+                kind = _VARIABLE if named.is_issued_key(key) else _TOKEN
+            elif named.is_phone_key(key):
                 kind = _PHONE
         if len(self._kinds) >= _MOST_KEYS:
             self._kinds.clear()
@@ -359,22 +357,33 @@ class Redactor:
         if not value:
             return None
         if kind == _PHONE:
-            return self.placeholder("PHONE", value) if detectors.is_phone_value(value) else None
-        if kind == _WEAK and not detectors.is_secret_value(value):
+            return self.placeholder("PHONE", value) if named.is_phone_value(value) else None
+        if kind == _WEAK and not named.is_secret_value(value):
             return None
         if kind in (_TOKEN, _VARIABLE) and not detectors.is_token(value, digests=kind == _VARIABLE):
             return None
-        if value.lower() in _BOOLEANS:
+        if value.lower() in _BOOLEANS or (kind == _FOLDER and named.is_folder(value)):
             return None
         return self.placeholder("SECRET", value)
 
-    def _number(self, kind: int, value: int) -> str | None:
+    def _number(self, kind: int, value: int, key: str) -> str | None:
+        """What stands in place of a number under this key; None: itself. What is mapped counts something."""
         text = str(value)
-        if kind == _SECRET:  # not _WEAK: `time_to_first_token` is a time
+        if kind in (_SECRET, _FOLDER):  # not _WEAK: `time_to_first_token` is a time
             return self.placeholder("SECRET", text)
         if kind == _PHONE:
-            return self.placeholder("PHONE", text) if detectors.is_phone_value(text) else None
-        return self.placeholder("CARD", text) if value >= _LEAST_CARD and detectors.is_card(text) else None
+            return self.placeholder("PHONE", text) if named.is_phone_value(text) else None
+        if value < _LEAST_CARD or not detectors.is_card(text):
+            return None
+        return None if key in self.rules.mapped or named.is_count_key(key) else self.placeholder("CARD", text)
+
+    def _held(self, node: dict[str, Any], leaves: _Leaves, nest: int) -> None:
+        """The value in `"secret": {"value": ...}`; what models read is also told so, as `"token": {"value": ...}`."""
+        for key in _VALUES_OF_PAIRS.intersection(node):
+            value = node[key]
+            if isinstance(value, str) and (replaced := self._by_key(_WEAK, value)) is not None:
+                node[key] = replaced
+                leaves.touch(nest)
 
     def _wipe(self, node: dict[str, Any] | list[Any], leaves: _Leaves, nest: int, depth: int) -> None:
         """Everything under a key whose name says that it is secret."""
@@ -415,7 +424,7 @@ class Redactor:
             for n in _where(pc.match_substring_regex(suspects, detector.candidate)):
                 out[hit[n]] = detector.sub(out[hit[n]], self.placeholder)
         for n in _where(pc.match_substring_regex(suspects, TEXT_CANDIDATE)):
-            out[hit[n]] = detectors.secrets_named_in(out[hit[n]], self.placeholder)
+            out[hit[n]] = named.secrets_named_in(out[hit[n]], self.placeholder)
         for i in hit:
             if out[i] == texts[i]:
                 out[i] = texts[i]
@@ -555,7 +564,7 @@ def _words_after_flags(words: Any) -> frozenset[int]:
         and isinstance(words[place + 1], (str, int))
         and not isinstance(words[place + 1], bool)
         and (
-            detectors.is_secret_flag(word)
+            named.is_secret_flag(word)
             or (word in ("-u", "--user") and "curl" in words[:place] and ":" in str(words[place + 1]))
         )
         and words[place + 1] != ""

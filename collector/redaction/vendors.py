@@ -27,6 +27,8 @@ class Form(NamedTuple):
     """Whether just as many follow, and no letter or digit after them: for prefixes that begin ordinary words."""
     tail: str = ""
     """What follows the body."""
+    alone: bool = False
+    """Whether nothing is joined to it from before, as in `cache-key-...`."""
 
 
 FORMS: tuple[Form, ...] = (
@@ -79,6 +81,12 @@ FORMS: tuple[Form, ...] = (
     Form("API_KEY", "Tailscale", "tskey-", "A-Za-z0-9-"),
     Form("API_KEY", "Resend", "re_[A-Za-z0-9]{8}_", WORD, 16),
     Form("API_KEY", "Telegram bot", "[0-9]{8,10}:", DASHED, 35, exact=True),
+    Form("API_KEY", "Telegram bot in an address", "bot[0-9]{8,10}:", DASHED, 35, exact=True),
+    Form("API_KEY", "Mailgun", "key-", "a-z0-9", 32, exact=True, alone=True),
+    Form("API_KEY", "Heroku", "HRKU-", DASHED, 30),
+    Form("API_KEY", "Airtable", "pat", WORD, 14, exact=True, tail="[.][0-9a-f]{64}"),
+    Form("API_KEY", "Doppler", "dp[.](?:pt|ct|sa|st|scim|audit)[.]", "A-Za-z0-9._", 30),
+    Form("API_KEY", "Pulumi", "pul-", HEX, 40, exact=True),
     Form("API_KEY", "Discord webhook", "discord(?:app)?[.]com/api/webhooks/[0-9]{1,25}/", DASHED),
     Form("API_KEY", "Teams webhook", "[.]webhook[.]office[.]com/webhookb2/", "A-Za-z0-9@/_-"),
 )

@@ -254,7 +254,7 @@ def test_addresses_are_found_the_same_way_quickly(text: str) -> None:
 
 
 documents = st.recursive(
-    texts | st.integers() | st.booleans(),
+    texts | st.integers(-(2**63), 2**63 - 1) | st.booleans(),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["k", "note", "to@b.co", "gen_ai.x"]), inner, max_size=3)

@@ -317,6 +317,33 @@ HOSTILE = [
         "git@github.com:",
     ),
     *("4242.4242.", "0170 1234567 8 ", "password%3D", "is_", "aB", "\\\\", "https://a:b@c@"),
+    *(
+        "| password | ",
+        "**Password:** ",
+        "`token` ",
+        "secret key: ",
+        "password := ",
+        "os.environ['TOKEN']=",
+        "OTP: ",
+    ),
+    *("%22password%22%3A%22", "&quot;password&quot;:&quot;", "password '", "identified by '"),
+    *(
+        'name="password"\r\n\r\n',
+        "{'password': '",
+        "&Signature=",
+        "[, Signature=",
+        "password(",
+        "$pass=$a",
+        "PASSWORD=a",
+    ),
+    *(
+        "arn:aws:secretsmanager:a:1:secret:",
+        "<SECRET:",
+        "<SECRET:0123456789>",
+        "sshpass -p a ",
+        "authorization: a a=b<A:",
+        "a.pwd=/",
+    ),
 ]
 
 
