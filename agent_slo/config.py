@@ -106,6 +106,7 @@ class CollectorConfig(Section):
     redaction_names: Annotated[NamesConfig | None, BeforeValidator(parse_names)] = None
     """Whether names of persons are replaced as well."""
     max_request_bytes: Size | None = None
+    max_request_items: int | None = Field(default=None, ge=1, le=MOST_COUNT)
     queue_bytes: Size | None = None
     queue_requests: int | None = Field(default=None, ge=1, le=MOST_COUNT)
     rotate_spans: int | None = Field(default=None, ge=1, le=MOST_COUNT)

@@ -20,7 +20,7 @@ from collector.batch import LogRow, Rejected, SpanRow
 from collector.decode_protobuf import service_name
 from collector.nesting import outside_strings, shallow
 from collector.policy import MAX_DEPTH, TOO_DEEP, BadRequest, BadSpan
-from collector.request_size import MOST_IN_ONE, check_json, check_list, check_records, paced
+from collector.request_size import check_json, check_list, check_records, paced
 from collector.values import Value, double, from_bytes, json_text
 
 _HEX = re.compile(r"[0-9a-fA-F]*")
@@ -32,6 +32,7 @@ _DECIMAL = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?")
 _BARE = re.compile(rb"NaN|-?Infinity")
 # What a bare NaN becomes, so that it can be told from the text "NaN": an object is wrong wherever a number is.
 _BARE_KEY = ""
+_MOST_BARE = 200_000
 _BOM = b"\xef\xbb\xbf"
 _REPLACEMENT = "\ufffd"
 
@@ -77,7 +78,7 @@ def _mend(body: bytes) -> bytes:
 def quoted(body: bytes) -> bytes:
     """The body with each NaN, Infinity and -Infinity outside strings, which Python and others write though JSON does
     not know them, as an object that a doubleValue understands; the same object when it has none, or too many."""
-    if not 0 < body.count(b"NaN") + body.count(b"Infinity") <= MOST_IN_ONE:
+    if not 0 < body.count(b"NaN") + body.count(b"Infinity") <= _MOST_BARE:
         return body
     found = list(_BARE.finditer(body))
     out, kept = [], 0

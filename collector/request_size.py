@@ -23,7 +23,8 @@ from collector.wire import NoNumber, varint
 
 MOST_RECORDS = 200_000
 """Spans or log records of one request; also its resources, and its scopes."""
-MOST_PARTS = 4_000_000
+_PARTS_A_RECORD = 20
+MOST_PARTS = _PARTS_A_RECORD * MOST_RECORDS
 """Attributes, values, events, links and what else one request nests: a part every 16 bytes of 64 MiB."""
 MOST_IN_ONE = 200_000
 """The same within one span, log record, resource or scope, and of one list in JSON."""
@@ -46,6 +47,14 @@ _REQUESTS: dict[str, Descriptor] = {
     "traces": ExportTraceServiceRequest.DESCRIPTOR,
     "logs": ExportLogsServiceRequest.DESCRIPTOR,
 }
+
+
+def allow(records: int) -> None:
+    """Let one request hold this many spans or log records, as many parts in one of them, and 20 times as many parts in
+    all; for the whole process. What a request may take of the memory grows with it."""
+    global MOST_RECORDS, MOST_IN_ONE, MOST_PARTS
+    MOST_RECORDS = MOST_IN_ONE = records
+    MOST_PARTS = _PARTS_A_RECORD * records
 
 
 def paced(items: Iterable[T], body: bytes) -> Iterable[T]:

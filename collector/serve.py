@@ -32,6 +32,7 @@ from collector.otlp_http import READY, OtlpHttp
 from collector.precedence import give_way, tune_interpreter
 from collector.redaction.key import load_key
 from collector.redaction.redactor import Redactor
+from collector.request_size import allow
 from collector.settings import Address, CollectorError, CollectorSettings
 from collector.store import Store, StoreError, StoreOptions
 
@@ -172,6 +173,8 @@ class Collector:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, stop.set)
         http_address, grpc_address = settings.addresses()
+        if settings.max_request_items is not None:
+            allow(settings.max_request_items)
         if (warning := settings.checked_tls()) is not None:
             log.warning("%s", warning)
         # Ports first: a taken port must be said before the files are opened.

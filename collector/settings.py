@@ -77,6 +77,8 @@ class CollectorSettings:
     """Whether small span files of several past days become one; no when days are to be removed one by one."""
     max_request_bytes: int = 64 * MIB
     """Largest request, after decompression too."""
+    max_request_items: int | None = None
+    """Most spans or log records of one request, 200,000 without; see collector.request_size.allow."""
     queue_bytes: int = 256 * MIB
     """Bytes of requests being read, waiting or written, before new ones are refused."""
     queue_requests: int = 2000

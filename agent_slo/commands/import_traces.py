@@ -20,6 +20,7 @@ from agent_slo.importing import Imported, ReceiverSink, Sink, StoreSink, bring_i
 from agent_slo.options import Place, as_of_option, common
 from agent_slo.output import say, words_console
 from agent_slo.redaction import redactor
+from collector.request_size import allow
 from collector.store import Store, StoreOptions
 from dashboard.format import count
 
@@ -58,6 +59,8 @@ def import_traces(place: Place, paths: Sequence[Path], as_of: datetime | None) -
         loaded = place.config()
         objectives = place.objectives()
         limits = loaded.config.collector
+        if limits.max_request_items is not None:
+            allow(limits.max_request_items)
         with _bar(paths) as (progress, bar):
             store = Store.open(
                 place.data,

@@ -356,3 +356,20 @@ def test_large_bodies_are_decoded_with_pauses(monkeypatch: pytest.MonkeyPatch) -
 def test_nothing_is_running_behind_a_closed_intake(collector: Collector) -> None:
     collector.stop()
     assert not [t for t in threading.enumerate() if t.name in ("writer", "large")]
+
+
+def test_another_number_may_be_allowed(
+    start_collector: StartCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MOST_RECORDS", "MOST_IN_ONE", "MOST_PARTS"):
+        monkeypatch.setattr(request_size, name, getattr(request_size, name))  # put back at the end
+    small = start_collector(max_request_items=3)
+    assert (request_size.MOST_RECORDS, request_size.MOST_IN_ONE, request_size.MOST_PARTS) == (3, 3, 60)
+    for number, answer in ((3, 200), (4, 413)):
+        sent = httpx.post(
+            f"http://{small.http}/v1/traces",
+            content=body(number),
+            headers={"content-type": "application/x-protobuf"},
+            trust_env=False,
+        )
+        assert sent.status_code == answer
