@@ -12,9 +12,10 @@ import pandas as pd
 import streamlit as st
 
 from collector.reader import ReaderError
-from dashboard.door import ActionRefused, Answers, act, addresses, answers, data_folder
+from dashboard.door import Answers, DoesNotAnswer, addresses, answers, data_folder
 from dashboard.filters import arrive, arrived, unsaid
-from dashboard.format import UNKNOWN, count, markdown_text, missing, safe_cell, when
+from dashboard.format import UNKNOWN, count, markdown_text, missing, one_line, safe_cell, when
+from dashboard.saying import clear_used
 
 FOLLOW_SECONDS = 3
 ROW_PIXELS = 33
@@ -77,6 +78,8 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
     data = data_folder()
     opened = False
     brought = arrive()
+    clear_used()
+    tab(title)
     try:
         with answers(data) as reader:
             opened = True
@@ -85,12 +88,14 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
             state = reader.row("pipeline") if ready and "slo_status" in reader.views() else None
             st.session_state["follow_mark"] = _mark(reader, state)
             _head(title, reader, state)
-            if ready and reader.source != "door":
-                st.caption(
-                    markdown_text(
-                        f"Nothing new arrives and nothing can be changed until it runs: {_collecting(data)}"
+            # Always there, so that what comes below keeps its place, and its text, when the collector goes.
+            with st.container(key="page_state"):
+                if ready and reader.source != "door":
+                    st.caption(
+                        markdown_text(
+                            f"Nothing new arrives and nothing can be changed until it runs: {_collecting(data)}"
+                        )
                     )
-                )
             if ready and _holds_tasks(reader):
                 show(reader)
                 arrived(brought)
@@ -101,11 +106,18 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
             st.title(title, anchor=False)
         st.error("The data cannot be read.", icon=":material/error:")
         st.text(str(error))
-        if not opened:
+        # A timer looks whether that has changed.
+        st.session_state["follow_mark"] = _UNREADABLE
+        if not opened and not isinstance(error, DoesNotAnswer):
             _pointing(data)
     # A fragment also runs within the page, where everything is fresh.
     st.session_state["just_drawn"] = True
     _follow(str(data))
+
+
+def tab(title: str) -> None:
+    """Name the browser's tab, so that several of them can be told apart."""
+    st.set_page_config(page_title=f"{one_line(title, 60)} · agent-slo", page_icon=ICON, layout="wide")
 
 
 def _holds_tasks(reader: Answers) -> bool:
@@ -193,10 +205,13 @@ def _follow(folder: str) -> None:
         with answers(Path(folder)) as reader:
             mark = _mark(reader, reader.row("pipeline") if "slo_status" in reader.views() else None)
     except ReaderError:
-        mark = ("unreadable", None, None)
+        mark = _UNREADABLE
     if st.session_state.get("follow_mark", mark) != mark:
         st.session_state["follow_mark"] = mark
         st.rerun()
+
+
+_UNREADABLE = ("unreadable", None, None)
 
 
 def _mark(reader: Answers, state: dict[str, Any] | None) -> tuple[Any, ...]:
@@ -265,27 +280,10 @@ def _cell(value: Any) -> Any:
     return safe_cell(value)
 
 
-def tell(action: str, arguments: dict[str, Any]) -> None:
-    """Ask the collector for a change and draw the page anew; a refusal is kept for `refusal`."""
-    try:
-        act(data_folder(), action, arguments)
-    except ActionRefused as error:
-        st.session_state["refused"] = str(error)
-    st.rerun()
-
-
 def in_the_shell(why: str, *commands: str) -> None:
-    """What to type where a page can only read; `why` is Markdown, the commands are shown as they are."""
-    st.caption(why)
+    """What to type where a page can only read; the commands are shown as they are."""
+    st.caption(markdown_text(why))
     st.code("\n".join(commands), language="bash")
-
-
-def refusal() -> None:
-    """Say why the last `tell` was refused, if it was."""
-    refused = st.session_state.pop("refused", None)
-    if refused:
-        st.error("It was not kept.", icon=":material/error:")
-        st.text(refused)
 
 
 def open_task(task_id: str) -> None:

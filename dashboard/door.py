@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import httpx
 import pyarrow as pa
 import streamlit as st
@@ -25,12 +26,20 @@ from dashboard.queries import changes_with_a_pass, query_text
 DATA_VARIABLE = "AGENT_SLO_DATA"
 DEFAULT_ADDRESSES = {"http": "127.0.0.1:4318", "grpc": "127.0.0.1:4317"}
 
-ACTION_SECONDS = 60.0
+ACTION_SECONDS = 10.0
+"""For what somebody waits for; a second asking with the same id is answered as the first."""
+ALIVE_SECONDS = 3.0
+"""Within which a collector that runs says that it does."""
+PATIENCE_SECONDS = 5.0
+"""After so long without an answer to a question the collector is asked whether it still runs."""
 REMEMBERED = 256
 """Answers kept; most are a few hundred rows."""
 
 AHEAD = ThreadPoolExecutor(4, thread_name_prefix="ahead")
 """Asks while a page draws; more at once would only wait for each other at the door."""
+
+_ASKING = ThreadPoolExecutor(32, thread_name_prefix="asking")
+"""Waits for the door, so that a page need not when the collector hangs."""
 
 Row = dict[str, Any]
 
@@ -54,28 +63,57 @@ def addresses(data: Path) -> Mapping[str, str]:
     return {key: str(door.get(key) or default) for key, default in DEFAULT_ADDRESSES.items()}
 
 
+class DoesNotAnswer(ReaderError):
+    """The collector is there and says nothing."""
+
+
 class ActionRefused(Exception):
     """What was asked for is not done; the message says why."""
 
 
-def act(data: Path, action: str, arguments: Mapping[str, Any]) -> None:
-    """Ask the running collector for a change, by its `POST /actions`. Raises `ActionRefused`."""
+def act(
+    data: Path,
+    action: str,
+    arguments: Mapping[str, Any],
+    *,
+    by: str | None = None,
+    command_id: str | None = None,
+) -> dict[str, Any]:
+    """Ask the running collector for a change, by its `POST /actions`, and return its answer.
+
+    `by`: who asks. A `command_id` that was carried out before is answered as it was then. Raises `ActionRefused`.
+    """
+    said = {"action": action, "arguments": dict(arguments), "by": by, "id": command_id}
     try:
         door = json.loads(door_file(data).read_text(encoding="utf-8"))
+        # One that hangs takes a request and says nothing; this tells it at once, and with nothing asked of it.
+        httpx.get(f"{door['door']}/healthz", timeout=ALIVE_SECONDS, trust_env=False)
         answer = httpx.post(
             f"{door['door']}/actions",
-            json={"action": action, "arguments": dict(arguments)},
+            json={key: value for key, value in said.items() if value is not None},
             headers={"authorization": f"Bearer {door['token']}"},
             timeout=ACTION_SECONDS,
             trust_env=False,
         )
-        said = answer.json()
+        told = answer.json()
     except (OSError, ValueError, KeyError, httpx.HTTPError) as error:
         raise ActionRefused(
-            f"the collector does not answer ({type(error).__name__}); is it running?"
+            f"the collector does not answer ({type(error).__name__}); is it running? What you wrote is still there: "
+            "try again when it does"
         ) from error
     if answer.status_code != 200:
-        raise ActionRefused(str(said.get("error", f"answer {answer.status_code}")))
+        raise ActionRefused(str(told.get("error", f"answer {answer.status_code}")))
+    return dict(told)
+
+
+def alive(data: Path) -> bool:
+    """Whether a collector answers at the address in `door.json`, within `ALIVE_SECONDS`."""
+    try:
+        door = json.loads(door_file(data).read_text(encoding="utf-8"))
+        httpx.get(f"{door['door']}/healthz", timeout=ALIVE_SECONDS, trust_env=False)
+    except (OSError, ValueError, KeyError, httpx.HTTPError):
+        return False
+    return True
 
 
 class Answers:
@@ -149,8 +187,17 @@ class Answers:
         return self._ask(sql, dict(parameters))
 
     def _ask(self, sql: str, parameters: Row) -> pa.Table:
-        with self._turn or nullcontext():
-            return self._reader.sql(sql, parameters or None)
+        if self.source != "door":
+            with self._turn or nullcontext():
+                return self._reader.sql(sql, parameters or None)
+        asking = _ASKING.submit(self._reader.sql, sql, parameters or None)
+        while True:
+            try:
+                return asking.result(PATIENCE_SECONDS)
+            except TimeoutError:
+                # A dear question takes longer; a collector that hangs does not even say that it is there.
+                if not alive(self._reader.folder.root):
+                    raise DoesNotAnswer(_SILENT) from None
 
     def rows(self, name: str, **parameters: Any) -> list[Row]:
         """The same as dicts; NULL is None and timestamps are naive UTC `datetime`s."""
@@ -185,6 +232,27 @@ def _door(folder: str, changed_ns: int) -> Reader:
     return open_reader(Path(folder))
 
 
+_SILENT = (
+    "the collector does not answer: wait for it, or stop it and start it again. It keeps its files to itself for as "
+    "long, so they cannot be read in its place. This page looks again every few seconds"
+)
+
+
+def _check_files(data: Path) -> None:
+    """Raise `DoesNotAnswer` when a process that is silent holds the files, which would be waited for in vain."""
+    core = data / "core.duckdb"
+    if not core.is_file():
+        return
+    try:
+        duckdb.connect(str(core), read_only=True).close()
+    except duckdb.IOException as error:
+        if "Could not set lock" in str(error):
+            raise DoesNotAnswer(_SILENT) from error
+    except duckdb.Error:
+        # Whatever else is wrong with the file, the reader says it.
+        return
+
+
 @contextmanager
 def answers(data: Path) -> Iterator[Answers]:
     """Open the data for one page. Raises `ReaderError` whose text is fit to be shown."""
@@ -193,12 +261,17 @@ def answers(data: Path) -> Iterator[Answers]:
     except FileNotFoundError:
         changed_ns = 0
     if changed_ns:
-        reader = _door(str(data), changed_ns)
-        if reader.source == "door":
+        # Asked before a client is opened or used: a collector that hangs keeps both waiting.
+        answering = alive(data)
+        reader = _door(str(data), changed_ns) if answering else None
+        if reader is None:
+            # The collector died without taking its door.json along, or hangs and keeps its files to itself.
+            _door.clear()
+            _check_files(data)
+        elif reader.source == "door":
             try:
                 reader.sql("SELECT 1")
             except ReaderError:
-                # The collector died without taking its door.json along.
                 _door.clear()
             else:
                 found = Answers(reader)

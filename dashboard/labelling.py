@@ -6,9 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.chrome import in_the_shell, refusal, tell
+from dashboard.chrome import in_the_shell
 from dashboard.door import Answers
 from dashboard.format import missing, one_line, when
+from dashboard.saying import answered, name_field, note_field, shell, tell
 
 Row = dict[str, Any]
 
@@ -19,19 +20,28 @@ SOURCE_WORDS = {"person": "a person", "stated": "the trace", "configured": "a ru
 
 def label_control(reader: Answers, task_id: str, key: str) -> None:
     """Buttons, a note, and nothing else; without a collector, how to say it in the shell."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"label_{key}"):
+        note = note_field("Why (optional)", task_id, "", 320)
+        by = name_field()
+        clicked = [
+            needed
+            for label, needed in CHOICES
+            if reader.source == "door" and st.button(label, key=f"label_{key}_{needed}")
+        ]
     if reader.source != "door":
+        noted = ["--note", one_line(note, 2000)] if note else []
         in_the_shell(
             "Read-only: no collector runs that could keep a label. Start one, or say it in the shell:",
-            f"agent-slo label {one_line(task_id)} --needed yes",
+            shell("label", one_line(task_id), "--needed", "yes", *noted),
         )
         return
-    with st.container(horizontal=True, vertical_alignment="bottom", key=f"label_{key}"):
-        note = st.text_input("Why (optional)", key=f"label_note_{key}_{task_id}", width=320, max_chars=2000)
-        for label, needed in CHOICES:
-            if st.button(label, key=f"label_{key}_{needed}"):
-                said = {"task_id": task_id, "needed": needed, "note": note.strip() or None}
-                tell("tasks.label", {name: value for name, value in said.items() if value is not None})
-    refusal()
+    for needed in clicked:
+        said = {"task_id": task_id, "needed": needed, "note": note or None, "by": by}
+        tell(
+            "tasks.label", {name: value for name, value in said.items() if value is not None}, by=by,
+            done="The label is kept.", about=task_id,
+        )  # fmt: skip
+    answered()
 
 
 def label_line(row: Row | None) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
 import streamlit as st
 
-from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
+from dashboard.chrome import badge, in_the_shell, open_task, page, rows_height, tab, table
 from dashboard.door import Answers
 from dashboard.filters import filter_bar, heed, offered
 from dashboard.format import (
@@ -24,6 +24,7 @@ from dashboard.format import (
     when,
     words,
 )
+from dashboard.saying import answered, command_id, name_field, note_field, shell, tell
 
 Row = dict[str, Any]
 
@@ -156,6 +157,12 @@ def _state(row: Row) -> str:
 
 
 def _alert(reader: Answers, row: Row) -> None:
+    silences = reader.rows("alerts_silences") if "alert_silences" in reader.views() else []
+    silenced = covering(row, silences, datetime.now(UTC).replace(tzinfo=None))
+    if silenced is not None:
+        # The alert itself says so from the next evaluation on, within a minute.
+        row = {**row, "silenced_by": silenced["silence_id"]}
+    tab(f"Alert: {one_line(row['summary'], 40)}")
     annotations = json_object(row["annotations"])
     with st.container(border=True, key="verdict"):
         colour, icon = STATE_BADGE.get(row["state"], ("gray", ":material/help:"))
@@ -175,7 +182,11 @@ def _alert(reader: Answers, row: Row) -> None:
         ]
         lines = [
             STATE_SAYS.get(row["state"], ""),
-            " · ".join(f"{label} {when(at)}" for label, at in moments if not missing(at)),
+            " · ".join(
+                f"{label} {'not sent' if missing(at) else when(at)}"
+                for label, at in moments
+                if not missing(at) or (label == "last told" and not missing(row["fired_at"]))
+            ),
             " · ".join(
                 f"{label} {one_line(value, 120)}"
                 for label, value in (
@@ -208,7 +219,7 @@ def _alert(reader: Answers, row: Row) -> None:
             config={"What": st.column_config.Column(width=200), "Value": st.column_config.Column(width=900)},
         )
     _tasks(json_list(row["tasks"]))
-    _controls(reader, row)
+    _controls(reader, row, silenced)
 
 
 def _tasks(tasks: list[Any]) -> None:
@@ -226,43 +237,99 @@ def _tasks(tasks: list[Any]) -> None:
         open_task(str(tasks[picked]["task_id"]))
 
 
-def _controls(reader: Answers, row: Row) -> None:
+def covering(row: Row, silences: list[Row], now: datetime) -> Row | None:
+    """The silence that covers an alert at `now` (naive UTC), the last to end; None when none does."""
+    identity = {name: str(row[name] or "") for name in ("slo", "agent", "severity")}
+    found = [
+        silence
+        for silence in silences
+        if silence["starts_at"] <= now < silence["ends_at"]
+        and all(fnmatchcase(identity[name], str(silence[name])) for name in identity)
+    ]
+    return max(found, key=lambda silence: silence["ends_at"], default=None)
+
+
+def scope_of(row: Row) -> dict[str, str]:
+    """What a silence of this alert is of: its objective or rule, agent and severity."""
+    return {"slo": str(row["slo"]), "agent": str(row["agent"] or "*"), "severity": str(row["severity"])}
+
+
+def silence_end(now: datetime, hours: int) -> datetime:
+    """When a silence asked for at `now` ends: on a whole minute, so that two clicks ask for the same."""
+    return (now + timedelta(hours=hours, seconds=59)).replace(second=0, microsecond=0)
+
+
+def _kept_end(asked: dict[str, Any], hours: int) -> datetime:
+    """The end of a silence with this content; that of the first click when a second one comes within a minute."""
+    now = datetime.now(UTC)
+    content = json.dumps([asked, hours], sort_keys=True)
+    kept: tuple[str, datetime, datetime] = st.session_state.get("silence_asked", ("", now, now))
+    before, at, end = kept
+    if before != content or now - at > timedelta(minutes=1):
+        at, end = now, silence_end(now, hours)
+        st.session_state["silence_asked"] = (content, at, end)
+    return end
+
+
+def _controls(reader: Answers, row: Row, silenced: Row | None) -> None:
     if row["state"] == "resolved":
+        answered()
         return
     st.subheader("Silence or end it", anchor=False)
+    about, scope = str(row["alert_id"]), scope_of(row)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        reason = note_field("Reason", about, "what is known, who works on it", 380)
+        length = st.selectbox("For", list(LENGTHS), key="length", width=140)
+        by = name_field()
+    hours = LENGTHS[length]
     if reader.source != "door":
+        options = [word for name, value in scope.items() for word in (f"--{name}", one_line(value))]
         in_the_shell(
             "Read-only: no collector runs that could keep it. Start one, or say it in the shell:",
-            f"agent-slo alerts silence --for 2h --slo {shlex.quote(one_line(row['slo']))} --reason 'why'",
-            f"agent-slo alerts resolve {shlex.quote(one_line(row['alert_id']))}",
+            shell(
+                "alerts",
+                "silence",
+                "--for",
+                f"{hours}h",
+                *options,
+                "--reason",
+                one_line(reason) if reason else "why",
+            ),
+            shell("alerts", "resolve", one_line(about)),
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        reason = st.text_input(
-            "Reason", key="reason", width=380, placeholder="what is known, who works on it"
-        )
-        length = st.selectbox("For", list(LENGTHS), key="length", width=140)
-        if st.button("Silence", key="silence", disabled=not reason.strip()):
-            ends = datetime.now(UTC) + timedelta(hours=LENGTHS[length])
+        if st.button("Silence", key="silence", disabled=not reason or silenced is not None):
+            asked = {**scope, "reason": reason}
+            ends = _kept_end(asked, hours)
             tell(
                 "alerts.silence",
-                {
-                    "ends_at": ends.isoformat(timespec="seconds"),
-                    "reason": reason.strip(),
-                    "slo": row["slo"],
-                    "agent": row["agent"] or "*",
-                    "severity": row["severity"],
-                },
+                {**asked, "ends_at": ends.isoformat(timespec="seconds")},
+                by=by,
+                command_id=command_id("alerts.silence", asked, ends),
+                done=f"Silenced until {when(ends, seconds=False)}.",
+                about=about,
             )
         if st.button("End it", key="resolve", help="It fires again when its condition still holds."):
             tell(
                 "alerts.resolve",
-                {"alert_id": row["alert_id"], **({"reason": reason.strip()} if reason.strip() else {})},
+                {"alert_id": about, **({"reason": reason} if reason else {})},
+                by=by,
+                done="Ended. It fires again when its condition still holds.",
+                about=about,
+            )
+        if silenced is not None and st.button("End the silence", key="unsilence"):
+            tell(
+                "alerts.unsilence", {"silence_id": silenced["silence_id"]}, by=by, done="The silence is over."
             )
     st.caption(
         "A silence is of this objective, agent and severity: it is evaluated on, and told when the silence ends."
+        if silenced is None
+        else markdown_text(
+            f"It is silenced until {when(silenced['ends_at'], seconds=False)}: {one_line(silenced['reason'])}"
+        )
     )
-    refusal()
+    answered()
 
 
 def _silences(reader: Answers) -> None:
@@ -298,8 +365,8 @@ def _silences(reader: Answers) -> None:
     if picked is not None:
         chosen = rows[picked]["silence_id"]
         if st.button(f"End silence {markdown_text(chosen)} now", key="unsilence"):
-            tell("alerts.unsilence", {"silence_id": chosen})
-    refusal()
+            tell("alerts.unsilence", {"silence_id": chosen}, done=f"The silence {chosen} is over.")
+    answered()
 
 
 def _outbox(reader: Answers) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import tempfile
 import zipfile
+from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import streamlit as st
 
 from collector.reader import ReaderError
 from dashboard import charts, colours
-from dashboard.chrome import badge, in_the_shell, open_task, page, refusal, rows_height, table, tell
+from dashboard.chrome import badge, in_the_shell, open_task, page, rows_height, tab, table
 from dashboard.configuration import ConfigurationError, metrics_settings
 from dashboard.days import drawn
 from dashboard.door import Answers, data_folder
@@ -31,6 +32,7 @@ from dashboard.format import (
     words,
 )
 from dashboard.incident_words import STATE_WORDS, finding_detail, incident_title
+from dashboard.saying import answered, command_id, name_field, note_field, shell, tell
 from dashboard.verdict import reason
 from incidents import evidence, timeline
 from incidents.bundle import Choice, ExportError, check_folder, export
@@ -159,6 +161,7 @@ def _filters(choices: Row) -> Row:
 
 
 def _incident(reader: Answers, row: Row) -> None:
+    tab(incident_title(row))
     with st.container(border=True, key="verdict"):
         colour, icon = SEVERITY_BADGE.get(row["severity"], ("gray", ":material/info:"))
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -188,24 +191,33 @@ def _incident(reader: Answers, row: Row) -> None:
             lines.append(f"Note: {one_line(row['note'], 500)}")
         lines.append(f"{row['incident_id']}")
         st.caption("  \n".join(markdown_text(line) for line in lines if line))
-    _say(reader, row)
+    said = _all_said(reader, row)
+    _say(reader, row, said)
     _story(reader, row)
     _seen(reader, row)
     _tasks(reader, row)
-    _said(reader, row)
+    _said(said)
     _export(reader, row)
 
 
-def _say(reader: Answers, row: Row) -> None:
+def _say(reader: Answers, row: Row, said: list[Row]) -> None:
     """What a person says of it goes to the collector, which keeps it apart from what is derived."""
+    about = str(row["incident_id"])
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        note = note_field("Note", about, "what is known, who works on it")
+        by = name_field()
     if reader.source != "door":
+        noted = ["--note", one_line(note, 2000)] if note else []
         in_the_shell(
             "Read-only: no collector runs. To acknowledge or resolve it, start one, or say so in the shell:",
-            f"agent-slo incident {one_line(row['incident_id'])} --state resolved",
+            shell("incident", one_line(about), "--state", "acknowledged", *noted),
+            shell("incident", one_line(about), "--state", "resolved", *noted),
         )
         return
-    note = st.text_input("Note", key="note", placeholder="what is known, who works on it", width=560)
-    said: list[tuple[str, Row]] = [
+    latest = str(said[0]["said_at"]) if said else ""
+    # What the buttons that were clicked stood beside.
+    drawn_with = st.session_state.get(f"drawn_{about}", latest)
+    offered_words: list[tuple[str, Row]] = [
         ("Acknowledge", {"state": "acknowledged"}),
         ("Resolve", {"state": "resolved"}),
         ("Ignore", {"state": "ignored"}),
@@ -213,19 +225,59 @@ def _say(reader: Answers, row: Row) -> None:
         ("It is real", {"verdict": "real"}),
         ("False alarm", {"verdict": "false_alarm"}),
     ]
+    asked: tuple[str, Row] | None = None
     with st.container(horizontal=True):
-        for label, words_of in said:
+        for label, words_of in offered_words:
             # What already holds is not offered; a note alone can be given with any.
-            if words_of.get("state", "") == row["state"] or words_of.get("verdict", "") == row["verdict"]:
+            holds = words_of.get("state", "") == row["state"] or words_of.get("verdict", "") == row["verdict"]
+            # A button that was clicked is drawn, though somebody else said the same meanwhile.
+            if holds and drawn_with == latest:
                 continue
             if st.button(label, key=f"say_{label}"):
-                tell(
-                    "incidents.say",
-                    {**words_of, "incident_id": row["incident_id"], "note": note.strip() or None},
-                )
-        if st.button("Note only", key="say_note", disabled=not note.strip()):
-            tell("incidents.say", {"incident_id": row["incident_id"], "note": note.strip()})
-    refusal()
+                asked = (label, words_of)
+        if st.button("Note only", key="say_note", disabled=not note):
+            asked = ("Note only", {})
+    st.session_state[f"drawn_{about}"] = latest
+    if asked is not None and drawn_with != latest:
+        st.warning(
+            markdown_text(
+                f"Not sent: it changed since this page was drawn. {said_line(said[0])}. Click again if it still holds."
+                if said
+                else "Not sent: it changed since this page was drawn. Click again if it still holds."
+            ),
+            icon=":material/sync_problem:",
+        )
+    elif asked is not None:
+        label, words_of = asked
+        tell(
+            "incidents.say",
+            {**words_of, "incident_id": about, **({"note": note} if note else {})},
+            by=by,
+            command_id=command_id("incidents.say", about, words_of, note, latest),
+            done=f"Kept: {label.lower()}.",
+            about=about,
+        )
+    answered()
+
+
+def said_line(said: Row) -> str:
+    """`anna: resolved, real, "restarted it" (2026-11-28 14:03:22 UTC)`: what was said last, by whom and when."""
+    parts = [
+        words(STATE_WORDS, said["state"]) if not missing(said["state"]) else "",
+        words(VERDICT_WORDS, said["verdict"]) if not missing(said["verdict"]) else "",
+        f"“{one_line(said['note'], 200)}”" if not missing(said["note"]) else "",
+    ]
+    who = "Somebody" if missing(said.get("said_by")) else one_line(said["said_by"], 60)
+    return f"{who}: {', '.join(part for part in parts if part)} ({when(said['said_at'])})"
+
+
+def _all_said(reader: Answers, row: Row) -> list[Row]:
+    """What was said of an incident, the newest first."""
+    if "incident_log" not in reader.views():
+        return []
+    if "operator_log" not in reader.views():
+        return reader.rows("incident_said", id=row["incident_id"])
+    return reader.rows("incident_said_by", id=row["incident_id"])
 
 
 def _story(reader: Answers, row: Row) -> None:
@@ -279,7 +331,12 @@ def _seen(reader: Answers, row: Row) -> None:
         marker={"color": colours.VERMILION},
         hovertemplate="%{y:,} tasks<br>%{x|%Y-%m-%d} UTC<extra></extra>",
     )
-    charts.days_axis(chart, charts.span(days))
+    known = reader.row("as_of")
+    last = max([day["day"] for day in days] + ([known["as_of"]] if known and known["as_of"] else []))
+    charts.days_axis(chart, (last - min(day["day"] for day in days)).days + 1)
+    # To now, not to where it was seen last: that it was not seen since is what the chart is looked at for.
+    if (last - days[0]["day"]).days >= charts.FEWEST_DAYS:
+        chart.update_xaxes(range=[days[0]["day"] - timedelta(hours=12), last + timedelta(hours=12)])
     charts.draw(chart, "seen")
 
 
@@ -316,8 +373,7 @@ def _tasks(reader: Answers, row: Row) -> None:
         open_task(rows[picked]["task_id"])
 
 
-def _said(reader: Answers, row: Row) -> None:
-    rows = reader.rows("incident_said", id=row["incident_id"]) if "incident_log" in reader.views() else []
+def _said(rows: list[Row]) -> None:
     if not rows:
         return
     st.subheader("What was said of it", anchor=False)
@@ -326,11 +382,12 @@ def _said(reader: Answers, row: Row) -> None:
             {
                 **said,
                 "at": when(said["said_at"]),
+                "by": said.get("said_by"),
                 "verdict": None if missing(said["verdict"]) else words(VERDICT_WORDS, said["verdict"]),
             }
             for said in rows
         ],
-        {"at": "When", "state": "State", "verdict": "Review", "note": "Note"},
+        {"at": "When", "by": "Who", "state": "State", "verdict": "Review", "note": "Note"},
         key="said",
         drop_empty=True,
     )

@@ -21,7 +21,7 @@ from dashboard.cards import (
     target_line,
     unit_word,
 )
-from dashboard.chrome import badge, open_task, page, rows_height, table
+from dashboard.chrome import badge, open_task, page, rows_height, tab, table
 from dashboard.configuration import ConfigurationError, objective_files
 from dashboard.counted import kept_rows
 from dashboard.definitions import changed, definition, openslo_text
@@ -74,6 +74,7 @@ def show(reader: Answers) -> None:
     if row is None:
         st.warning("There is no such objective; it may have been removed from its file.")
         return
+    tab(str(row["title"] or row["slo"]))
     try:
         objective = definition(data_folder(), row)
     except (OpenSLOError, ConfigurationError) as error:

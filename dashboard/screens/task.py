@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import colours
-from dashboard.chrome import badge, page, table
+from dashboard.chrome import badge, page, tab, table
 from dashboard.door import Answers
 from dashboard.format import (
     CAUSE_WORDS,
@@ -53,6 +53,7 @@ def show(reader: Answers) -> None:
         st.text(one_line(wanted))
         return
     task_id = task["task_id"]
+    tab(f"{one_line(task_id, 40)}: {words(OUTCOME_WORDS, task['outcome'])}")
     reader.ahead(
         "task_runs", "task_steps", "task_interventions", "task_findings", "task_attempts", id=task_id
     )
