@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -14,13 +15,16 @@ from dashboard.door import Answers
 from dashboard.filters import filter_bar, heed, offered
 from dashboard.format import (
     UNKNOWN,
+    chance,
     count,
     counted,
+    interval,
     json_list,
     json_object,
     markdown_text,
     missing,
     one_line,
+    percent,
     when,
     words,
 )
@@ -124,6 +128,7 @@ def _list(reader: Answers, choices: Row) -> None:
             {
                 **row,
                 "state": _state(row),
+                "summary": respelt("summary", row["summary"]),
                 "since": when(
                     row["fired_at"] if not missing(row["fired_at"]) else row["pending_since"], seconds=False
                 ),
@@ -151,6 +156,24 @@ def _list(reader: Answers, choices: Row) -> None:
         st.rerun()
 
 
+_OVERSPENT = re.compile(r"budget overspent \(-?([\d.]+) % left\)")
+_PERCENT = re.compile(r"([\d.e+-]+) %")
+
+
+def respelt(key: str, said: Any) -> str:
+    """What an alert says, spelt as the pages spell it: chances, intervals, and by how much a budget is overspent.
+
+    `key` is that of an annotation, or `summary`.
+    """
+    text = _OVERSPENT.sub(lambda found: f"budget overspent by {percent(float(found[1]) / 100, 0)}", str(said))
+    shares = [float(share) / 100 for share in _PERCENT.findall(text)]
+    if key == "chance_met" and len(shares) == 1:
+        return chance(shares[0])
+    if key == "interval" and len(shares) == 3:
+        return interval(shares[0], shares[1])
+    return text
+
+
 def _state(row: Row) -> str:
     silenced = not missing(row["silenced_by"]) and row["silenced_by"] != "" and row["state"] != "resolved"
     return f"{row['state']}, silenced" if silenced else str(row["state"])
@@ -173,7 +196,7 @@ def _alert(reader: Answers, row: Row) -> None:
                 ":material/flag:",
             )
             badge(_state(row), colour, icon)
-            st.text(one_line(row["summary"]))
+            st.text(one_line(respelt("summary", row["summary"])))
         moments = [
             ("pending since", row["pending_since"]),
             ("fired", row["fired_at"]),
@@ -212,7 +235,7 @@ def _alert(reader: Answers, row: Row) -> None:
     if said:
         st.subheader("What is said", anchor=False)
         table(
-            [{"what": _SAID.get(k, words({}, k)), "value": str(annotations[k])} for k in said],
+            [{"what": _SAID.get(k, words({}, k)), "value": respelt(k, annotations[k])} for k in said],
             {"what": "What", "value": "Value"},
             key="said",
             height=rows_height(len(said)),

@@ -167,6 +167,7 @@ def _alerts(reader: Answers, scope: Scope) -> None:
             [
                 {
                     **row,
+                    "summary": respelt("summary", row["summary"]),
                     "since": when(row["fired_at"], seconds=False),
                     "told": "" if missing(row["silenced_by"]) or row["silenced_by"] == "" else "silenced",
                 }

@@ -16,6 +16,8 @@ guessed AS (
     w.tool,
     arg_min(v.effect, w.place) FILTER (WHERE NOT v.weak) AS strong,
     arg_min(v.effect, w.place) FILTER (WHERE v.weak) AS weak,
+    -- `find_and_book_flight` does both
+    bool_or(w.word IN ('and', 'then')) AND bool_or(coalesce(v.effect = 'write', false)) AS writes_as_well,
     bool_or(e.word IS NOT NULL) AS names_a_person,
     bool_or(h.word IS NOT NULL) AS hands_over,
     bool_or(c.kind = 'verb') AND bool_or(c.kind = 'word') AS is_control,
@@ -34,6 +36,7 @@ SELECT
   CASE
     WHEN g.is_control THEN 'control'
     WHEN g.names_a_person AND coalesce(g.strong, '') <> 'read' THEN 'escalate'
+    WHEN g.writes_as_well THEN 'write'
     ELSE coalesce(g.strong, g.weak)
   END AS guessed_effect,
   coalesce(g.is_inverse, false) AS is_inverse,

@@ -435,3 +435,12 @@ def test_an_evaluation_of_the_manner_decides_nothing(
     ]
     memory.derive_only([request(spans)], at(90_000))
     assert outcome(memory)[0] == wanted
+
+
+def test_a_name_that_says_two_things_writes_and_one_that_names_a_text_reads(memory: MemoryBench) -> None:
+    names = {"find_and_book_flight": "write", "fetch_and_delete": "write", "search_and_rank": "read",
+             "refund_policy": "read", "order_history": "read", "get_order": "read", "book_flight": "write"}  # fmt: skip
+    given = [tool("t00", n, name, {"n": n}, "ok") for n, name in enumerate(names, 1)]
+    memory.derive_only([request([root("t00", 0, 20, "Done."), *given])], at(90_000))
+    found = memory.rows("SELECT tool, effect_class FROM work.attempts")
+    assert {row["tool"]: row["effect_class"] for row in found} == names
