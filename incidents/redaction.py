@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from collector.redaction import detectors, named
+from collector.redaction import detectors, named, written
 from collector.redaction.content import DROPPED
 from collector.redaction.detectors import DETECTORS, Detector
 from collector.redaction.named import TEXT_CANDIDATE
@@ -92,7 +92,7 @@ class Redactor:
         if isinstance(value, Mapping):
             return {self.text(str(key)): self._entry(str(key), item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            flags = [False, *(isinstance(item, str) and named.is_secret_flag(item) for item in value)]
+            flags = [False, *(isinstance(item, str) and written.is_secret_flag(item) for item in value)]
             return [
                 self._wiped(item) if flag and item != "" else self.redact(item)
                 for flag, item in zip(flags, value, strict=False)
@@ -121,7 +121,7 @@ class Redactor:
 
     def _without(self, text: str) -> str:
         if _NAMED.search(text):
-            text = named.secrets_named_in(text, self._placeholder)
+            text = written.secrets_named_in(text, self._placeholder)
         if _CANDIDATES.search(text):
             for detector in _DETECTORS:
                 text = detector.sub(text, self._placeholder)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.batch import Batch
-from collector.redaction import detectors, named
+from collector.redaction import detectors, named, written
 from collector.redaction.content import ContentDropper
 from collector.redaction.detectors import DETECTORS, EMAIL_ESCAPED, PLACEHOLDER, replace_addresses
 from collector.redaction.named import KEY_CANDIDATE, TEXT_CANDIDATE
@@ -424,7 +424,7 @@ class Redactor:
             for n in _where(pc.match_substring_regex(suspects, detector.candidate)):
                 out[hit[n]] = detector.sub(out[hit[n]], self.placeholder)
         for n in _where(pc.match_substring_regex(suspects, TEXT_CANDIDATE)):
-            out[hit[n]] = named.secrets_named_in(out[hit[n]], self.placeholder)
+            out[hit[n]] = written.secrets_named_in(out[hit[n]], self.placeholder)
         for i in hit:
             if out[i] == texts[i]:
                 out[i] = texts[i]
@@ -564,7 +564,7 @@ def _words_after_flags(words: Any) -> frozenset[int]:
         and isinstance(words[place + 1], (str, int))
         and not isinstance(words[place + 1], bool)
         and (
-            named.is_secret_flag(word)
+            written.is_secret_flag(word)
             or (word in ("-u", "--user") and "curl" in words[:place] and ":" in str(words[place + 1]))
         )
         and words[place + 1] != ""

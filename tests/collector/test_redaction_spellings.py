@@ -342,6 +342,7 @@ HOSTILE = [
         "<SECRET:0123456789>",
         "sshpass -p a ",
         "authorization: a a=b<A:",
+        "authorization:a=",
         "a.pwd=/",
     ),
 ]

@@ -10,7 +10,7 @@ import pytest
 
 from agent_slo.config import Config
 from agent_slo.redaction import redaction_rules
-from collector.redaction import named
+from collector.redaction import named, written
 from collector.redaction.redactor import Redactor
 
 # put together here, so that this file holds none
@@ -181,7 +181,7 @@ def test_a_value_within_an_object_of_a_secret_name() -> None:
 
 def test_every_name_is_gone_to() -> None:
     """The one pass over a text goes from name to name: each word for a password begins a place, in either case."""
-    words = named._LONE_PASSWORD_WORDS
+    words = named.PASSWORD_WORDS
     for word in (
         *words,
         "api_key",
@@ -197,7 +197,7 @@ def test_every_name_is_gone_to() -> None:
         for spelling in (word, word.capitalize(), word.upper()):
             if word == "_key":
                 spelling = "openai" + spelling
-            assert [m[0] for m in named._PLACES.finditer(f"x {spelling}:")], spelling
+            assert [m[0] for m in written._PLACES.finditer(f"x {spelling}:")], spelling
     assert re.compile(named.TEXT_CANDIDATE).search(
         f"password\u00a0= {WORD}"
     )  # cases are read by Python's engine
