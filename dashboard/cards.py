@@ -124,7 +124,7 @@ def share_figure(row: Row) -> tuple[str, str]:
     if not missing(row["n"]) and row["n"] > 0:
         counts = f"{count(row['good'])} of {count(row['n'])}"
         if few(row):
-            return f"{unit_word(row)}: too few events for a verdict", counts
+            return f"{unit_word(row)}, too few events", counts
         return f"{counts} {unit_word(row)}", percent(row["sli"])
     unknown, excluded = (0 if missing(row[name]) else int(row[name]) for name in ("unknown", "excluded"))
     if not unknown and not excluded:
@@ -143,6 +143,8 @@ def excluded_words(row: Row, most: int | None = None) -> str:
     """`880 excluded (743 claims that nobody verified, 137 environment:test)`, the most frequent reason first."""
     said = f"{count(row['excluded'])} excluded"
     reasons = sorted(json_object(row["excluded_by"]).items(), key=lambda item: (-item[1], item[0]))
+    if len(reasons) == 1:
+        return f"{said} ({exclusion(reasons[0][0])})"
     shown = [f"{count(n)} {exclusion(reason)}" for reason, n in reasons[:most]]
     if len(reasons) > len(shown):
         shown.append(f"{count(sum(n for _, n in reasons[len(shown) :]))} for other reasons")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import csv
+import io
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import streamlit as st
 
 from collector.reader import ReaderError
 from dashboard.door import Answers, DoesNotAnswer, addresses, answers, data_folder
-from dashboard.filters import arrive, arrived, unsaid
+from dashboard.filters import arrive, arrived, heed_keys, unsaid
 from dashboard.format import UNKNOWN, count, markdown_text, missing, one_line, safe_cell, when
 from dashboard.saying import clear_used
 
@@ -70,10 +74,13 @@ def style() -> None:
     st.html(_STYLE + (_DARK if dark() else _LIGHT))
 
 
-def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -> None:
+def page(
+    title: str, show: Callable[[Answers], None], *, needs: str = "tasks", keys: Sequence[str] = ()
+) -> None:
     """Run one page: head, then `show` with an open reader; expected errors become one readable line.
 
-    `needs` is the view without which the folder holds nothing to show yet.
+    `needs` is the view without which the folder holds nothing to show yet; `keys` are the names that its address may
+    have.
     """
     data = data_folder()
     opened = False
@@ -97,6 +104,7 @@ def page(title: str, show: Callable[[Answers], None], *, needs: str = "tasks") -
                         )
                     )
             if ready and _holds_tasks(reader):
+                heed_keys(keys)
                 show(reader)
                 arrived(brought)
             else:
@@ -229,6 +237,7 @@ def table(
     drop_empty: bool = False,
     height: int | None = None,
     config: dict[str, Any] | None = None,
+    raw: Sequence[Mapping[str, Any]] | None = None,
 ) -> int | None:
     """Show rows as a table of plain cells: `columns` maps row keys to headings, in order.
 
@@ -236,6 +245,9 @@ def table(
     CSV. What is not known is a dash in the cell itself: Streamlit would write one too faint to be read.
     `drop_empty` leaves out columns in which no row says anything. Returns the position of the row that was clicked,
     if `selectable`.
+
+    The table's own CSV holds the cells as they are spelt, under a name by the clock. With `raw`, the rows as they were
+    answered, a button below offers them as `KEY.csv`: numbers as numbers, times in ISO 8601.
     """
     if drop_empty:
         columns = {n: h for n, h in columns.items() if any(not missing(r[n]) and r[n] != "" for r in rows)}
@@ -260,10 +272,42 @@ def table(
         on_select="rerun" if selectable else "ignore",
         selection_mode="single-cell",
     )
+    if raw:
+        name = f"{key.rstrip('_0123456789')}.csv"
+        st.download_button(
+            markdown_text(name), partial(raw_csv, raw), file_name=name, mime="text/csv", key=f"csv_{key}",
+            type="tertiary", icon=":material/download:", on_click="ignore",
+            help="These rows with raw numbers, for a spreadsheet",
+        )  # fmt: skip
     if not selectable:
         return None
     cells = shown["selection"]["cells"]
     return int(cells[0][0]) if cells else None
+
+
+_COUNTERS = {"matching"}
+"""Columns of a query that say something of the whole list."""
+
+
+def raw_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV: numbers and true or false as they are, times in ISO 8601 (UTC), unknown empty, lists with commas.
+
+    Text that a spreadsheet would run as a formula gets a leading quote.
+    """
+    text = io.StringIO()
+    names = [name for name in rows[0] if name not in _COUNTERS]
+    writer = csv.writer(text)
+    writer.writerow(names)
+    writer.writerows([[_raw(row[name]) for name in names] for row in rows])
+    return text.getvalue()
+
+
+def _raw(value: Any) -> Any:
+    if missing(value):
+        return ""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return _cell(value)
 
 
 def rows_height(rows: int, most: int = 760) -> int | None:

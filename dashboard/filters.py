@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import streamlit as st
@@ -26,7 +27,8 @@ _DIMENSIONS: Mapping[str, tuple[str, str]] = {
     "environments": ("env", "Environment"),
     "versions": ("version", "Version"),
 }
-_KEYS = ("range", *(key for key, _ in _DIMENSIONS.values()))
+SCOPE_KEYS = ("range", *(key for key, _ in _DIMENSIONS.values()))
+"""What the address of a page with these filters may say of them."""
 
 EVERYTHING: Mapping[str, Any] = {"days": None, **dict.fromkeys(_DIMENSIONS)}
 """The scope without any filter."""
@@ -69,6 +71,35 @@ def heed(key: str, label: str, options: Iterable[Any], shown: Callable[[Any], st
         st.rerun()
 
 
+_OTHER_NAMES = {
+    "environment": "env",
+    "task_type": "type",
+    "app_version": "version",
+    "days": "range",
+    "task": "id",
+}
+"""What the views and the command line call some of the filters."""
+
+
+def heed_keys(known: Iterable[str]) -> None:
+    """Tell of names in the address that no page or not this one has, which would else be passed over in silence.
+
+    `known`: the names this page has. Those of the shared filters may stand in any: links carry them along.
+    """
+    names = list(known)
+    for key in st.query_params:
+        if key in names or key in SCOPE_KEYS or key.startswith("embed"):
+            continue
+        near = _OTHER_NAMES.get(key) or next(iter(get_close_matches(key, names, n=1)), None)
+        meant = f" Did you mean {near}?" if near in names else ""
+        st.warning(
+            markdown_text(
+                f"The address asks for {one_line(key, 60)}, which this page does not know.{meant} "
+                f"It knows {', '.join(names)}."
+            )
+        )
+
+
 def filter_bar(key: str, *, border: bool = True) -> DeltaGenerator:
     """A row for filters, in which those that a narrow window has no room for come below the others."""
     return st.container(key=key, border=border, horizontal=True, vertical_alignment="bottom", gap="small")
@@ -104,7 +135,7 @@ def narrowed(scope: Scope) -> bool:
 
 def scope_address() -> dict[str, list[str]]:
     """The filters as they stand in the address, for a link to a page that has them too."""
-    return {key: st.query_params.get_all(key) for key in _KEYS if key in st.query_params}
+    return {key: st.query_params.get_all(key) for key in SCOPE_KEYS if key in st.query_params}
 
 
 def go(
@@ -121,7 +152,7 @@ def go(
     `controls` are written as in the address. The filters travel in the session: Streamlit drops a parameter of the
     address that a control of the page before was bound to.
     """
-    here = {key: st.session_state[key] for key in _KEYS if key in st.session_state}
+    here = {key: st.session_state[key] for key in SCOPE_KEYS if key in st.session_state}
     st.session_state[_BROUGHT] = {**here, **(narrowed or {}), "range": time_range}
     # Without any, it would refuse to clear those that controls of this page are bound to.
     st.switch_page(page, query_params=controls)

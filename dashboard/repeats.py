@@ -38,6 +38,7 @@ def repeats_table(rows: list[Row], key: str) -> None:
             "arguments": "Arguments",
         },
         key=key,
+        raw=rows,
         selectable=True,
         drop_empty=True,
     )

@@ -11,7 +11,7 @@ from dashboard.chrome import page, rows_height, table
 from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.facts import Fact, Here, facts, listed, turn
-from dashboard.filters import Scope, scope_filters
+from dashboard.filters import SCOPE_KEYS, Scope, scope_filters
 from dashboard.format import (
     CAUSE_WORDS,
     DUPLICATE_WORDS,
@@ -19,6 +19,7 @@ from dashboard.format import (
     counted,
     markdown_text,
     missing,
+    one_line,
     percent,
     words,
 )
@@ -148,6 +149,7 @@ def _tools(rows: list[Row]) -> str | None:
             "advice": "What to do",
         },
         key=f"tools_{turn()}",
+        raw=rows,
         selectable=True,
         height=rows_height(len(rows)),
         config={
@@ -161,6 +163,10 @@ def _tools(rows: list[Row]) -> str | None:
             },
         },
     )
+    # What asks for two things is too long for its cell.
+    both = [f"{one_line(row['tool'], 60)}: {advised(row)}." for row in rows if ";" in advised(row)]
+    if both:
+        st.caption("  \n".join(markdown_text(line) for line in both))
     return None if picked is None else str(rows[picked]["tool"])
 
 
@@ -246,4 +252,4 @@ def _repeats(reader: Answers, scope: Scope, narrowed: Row) -> None:
     repeats_table(rows, "repeats")
 
 
-page("Actions", show)
+page("Actions", show, keys=(*SCOPE_KEYS, "kind", "only"))

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
 import streamlit as st
 
+from dashboard.alert_words import respelt
 from dashboard.chrome import badge, in_the_shell, open_task, page, rows_height, tab, table
 from dashboard.door import Answers
 from dashboard.filters import filter_bar, heed, offered
 from dashboard.format import (
     UNKNOWN,
-    chance,
     count,
     counted,
-    interval,
     json_list,
     json_object,
     markdown_text,
     missing,
     one_line,
-    percent,
     when,
     words,
 )
@@ -146,6 +143,7 @@ def _list(reader: Answers, choices: Row) -> None:
             **({"kind": "Kind"} if len({row["kind"] for row in rows}) > 1 else {}),
         },
         key="alerts",
+        raw=rows,
         selectable=True,
         drop_empty=True,
         height=rows_height(len(rows), 640),
@@ -154,24 +152,6 @@ def _list(reader: Answers, choices: Row) -> None:
     if picked is not None:
         st.query_params.from_dict({"id": rows[picked]["alert_id"]})
         st.rerun()
-
-
-_OVERSPENT = re.compile(r"budget overspent \(-?([\d.]+) % left\)")
-_PERCENT = re.compile(r"([\d.e+-]+) %")
-
-
-def respelt(key: str, said: Any) -> str:
-    """What an alert says, spelt as the pages spell it: chances, intervals, and by how much a budget is overspent.
-
-    `key` is that of an annotation, or `summary`.
-    """
-    text = _OVERSPENT.sub(lambda found: f"budget overspent by {percent(float(found[1]) / 100, 0)}", str(said))
-    shares = [float(share) / 100 for share in _PERCENT.findall(text)]
-    if key == "chance_met" and len(shares) == 1:
-        return chance(shares[0])
-    if key == "interval" and len(shares) == 3:
-        return interval(shares[0], shares[1])
-    return text
 
 
 def _state(row: Row) -> str:
@@ -450,4 +430,4 @@ def _outbox(reader: Answers) -> None:
     )
 
 
-page("Alerts", show)
+page("Alerts", show, keys=("id", "state", "severity", "agent"))

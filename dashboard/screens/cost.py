@@ -12,7 +12,7 @@ from dashboard.chrome import open_task, page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.facts import Fact, Here, facts, listed
-from dashboard.filters import Scope, go, narrowed, scope_filters
+from dashboard.filters import SCOPE_KEYS, Scope, go, narrowed, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     count,
@@ -225,6 +225,7 @@ def _breakdown(rows: list[Row]) -> None:
                 "wall95": "Wall, slowest 5%",
             },
             key=f"by_{dimension}",
+            raw=of,
             selectable=True,
         )
         if picked is not None:
@@ -275,6 +276,7 @@ def _tasks(reader: Answers, scope: Scope, measure: str) -> None:
             "task_id": "Task",
         },
         key="dearest",
+        raw=rows,
         selectable=True,
         drop_empty=True,
     )
@@ -313,6 +315,7 @@ def _models(rows: list[Row]) -> None:
             "output": "Output tokens",
         },
         key="by_model",
+        raw=rows,
         drop_empty=True,
     )
 
@@ -421,6 +424,7 @@ def _waste(reader: Answers, scope: Scope) -> None:
                 "dearest": "Dearest task",
             },
             key=f"waste_{dimension}",
+            raw=of,
             selectable=True,
         )
         if picked is not None and not missing(of[picked]["dearest_task"]):
@@ -491,4 +495,4 @@ def _ratio(value: Any) -> str | None:
     return None if missing(value) else f"×{float(value):.2f}"
 
 
-page("Cost and latency", show)
+page("Cost and latency", show, keys=(*SCOPE_KEYS, "measure"))

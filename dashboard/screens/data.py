@@ -379,4 +379,4 @@ def _flags(rows: list[Row]) -> None:
     )
 
 
-page("Data", show)
+page("Data", show, keys=("look",))

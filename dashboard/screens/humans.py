@@ -13,7 +13,7 @@ from dashboard.chrome import open_task, page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.facts import Fact, Here, facts, listed, turn
-from dashboard.filters import Scope, go, scope_filters
+from dashboard.filters import SCOPE_KEYS, Scope, go, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     UNKNOWN,
@@ -348,6 +348,7 @@ def _list(reader: Answers, scope: Scope, narrowed: Row) -> None:
             "task_id": "Task",
         },
         key="interventions",
+        raw=rows,
         selectable=True,
         drop_empty=True,
     )
@@ -355,4 +356,4 @@ def _list(reader: Answers, scope: Scope, narrowed: Row) -> None:
         open_task(rows[picked]["task_id"])
 
 
-page("Humans", show)
+page("Humans", show, keys=(*SCOPE_KEYS, "kind", "decision", "order"))

@@ -109,6 +109,7 @@ def _queue(reader: Answers) -> None:
             "note": "Note",
         },
         key="incidents",
+        raw=rows,
         selectable=True,
         drop_empty=True,
         height=rows_height(len(rows), 760),
@@ -366,6 +367,7 @@ def _tasks(reader: Answers, row: Row) -> None:
             "evidence": "Evidence (span ids)",
         },
         key="tasks",
+        raw=rows,
         selectable=True,
         drop_empty=True,
     )
@@ -443,4 +445,4 @@ def _bundle(
     return packed.getvalue(), len(written.groups), [str(item["reason"]) for item in written.excluded]
 
 
-page("Incidents", show)
+page("Incidents", show, keys=("id", "range", "state", "severity", "agent", "kind"))

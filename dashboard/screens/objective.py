@@ -476,6 +476,7 @@ def _events(reader: Answers, row: Row, objective: Objective | None) -> None:
             "reason": "Why",
         },
         key=f"events_{which}",
+        raw=found,
         selectable=True,
         drop_empty=True,
         height=rows_height(len(found), 460),
@@ -681,4 +682,9 @@ def _offer(label: str, text: str, file_name: str) -> None:
     )
 
 
-page("Objective", show, needs="slo_status")
+page(
+    "Objective",
+    show,
+    needs="slo_status",
+    keys=("slo", "objective", "show", "try", "try_target", "try_days", "try_cut"),
+)

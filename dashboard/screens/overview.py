@@ -9,12 +9,13 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts, colours
+from dashboard.alert_words import respelt
 from dashboard.cards import cards
 from dashboard.chrome import page, table
 from dashboard.days import drawn
 from dashboard.door import Answers
 from dashboard.facts import Fact, facts
-from dashboard.filters import Scope, go, narrowed, scope_address, scope_filters
+from dashboard.filters import SCOPE_KEYS, Scope, go, narrowed, scope_address, scope_filters
 from dashboard.format import (
     OUTCOME_WORDS,
     STATE_WORDS,
@@ -338,4 +339,4 @@ def _health(reader: Answers, scope: Scope) -> None:
     st.page_link("screens/data.py", label="What each sender's traces lack", icon=":material/arrow_forward:")
 
 
-page("Overview", show)
+page("Overview", show, keys=(*SCOPE_KEYS, "wrong"))

@@ -179,6 +179,7 @@ def _attempts(reader: Answers, attempts: list[Row], steps: list[Row]) -> None:
             "arguments": "Arguments",
         },
         key="attempts",
+        raw=attempts,
         drop_empty=True,
         selectable=True,
     )
@@ -410,4 +411,4 @@ def _raw(reader: Answers, task_id: str) -> None:
                 st.code(_pretty(rows[picked]["events"]), language="json", wrap_lines=True)
 
 
-page("Task", show)
+page("Task", show, keys=("id",))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard.chrome import open_task, page, rows_height, table
 from dashboard.door import Answers
-from dashboard.filters import RANGES, filter_bar, heed, offered
+from dashboard.filters import RANGES, SCOPE_KEYS, filter_bar, heed, offered
 from dashboard.format import (
     OUTCOME_GLYPHS,
     OUTCOME_WORDS,
@@ -78,6 +78,7 @@ def show(reader: Answers) -> None:
             "task_id": "Task",
         },
         key="tasks",
+        raw=rows,
         selectable=True,
         height=rows_height(len(rows), 640),
         config={
@@ -182,4 +183,4 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-page("Tasks", show)
+page("Tasks", show, keys=(*SCOPE_KEYS, "outcome", "day", "q", "duplicate", "human"))
