@@ -120,7 +120,7 @@ def test_what_is_replaced_stays_so(name: str) -> None:
             "nextToken=abc123",
             "next page token: a1b2",
         ),
-        *("PWD=/home/bob2", "pwd: /home/bob2", "OLDPWD=/tmp/x1", "pwd=~/x1"),
+        *("PWD=/srv/bob2", "pwd: /srv/bob2", "OLDPWD=/tmp/x1", "pwd=~/x1"),
         *("password=$DB_PASSWORD", "password: ${PASSWORD}", "password: ********", "--password $DB_PASSWORD"),
         *("password = get_password1()", "token = secrets.token_urlsafe(32)", "token := self.token_2"),
         *(
@@ -162,7 +162,7 @@ def test_keys_that_tell_work_apart_stay(first: str) -> None:
 
 
 def test_keys_of_pages_folders_and_counts() -> None:
-    for key, value in (("nextPageToken", "abc123x"), ("page_token", "xyz789abc"), ("PWD", "/home/bob2")):
+    for key, value in (("nextPageToken", "abc123x"), ("page_token", "xyz789abc"), ("PWD", "/srv/bob2")):
         assert stored(value, key) == value
     assert WORD not in json.dumps(stored(WORD, "PWD"))
     card = 4242424242424242
