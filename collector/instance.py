@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import time
 import weakref
@@ -15,7 +14,7 @@ import psutil
 
 from collector.layout import STORAGE_VERSION, DataFolder, StoreBusyError, StoreError, quoted
 from collector.precedence import giving_way
-from collector.repair import Repair, cut_log, damage_position, missing_bytes, set_aside_unfinished
+from collector.repair import Repair, cut_log, damage_position, set_aside_unfinished
 from collector.store_options import StoreOptions
 
 log = logging.getLogger("agent_slo.store")
@@ -85,14 +84,9 @@ class Instance:
     def attach(self, path: Path, alias: str, *, read_only: bool = False) -> None:
         """Attach a file, made when it is not there. Waits for another process, repairs a damaged log once.
 
-        Raises StoreError: in use by another process (named by its PID), cut off, or not to be opened.
+        Raises StoreError: in use by another process (named by its PID), or not to be opened.
         """
         new = not path.exists()
-        if not new and os.access(path, os.R_OK) and (missing := missing_bytes(path)):
-            raise StoreError(
-                f"{path} is damaged: its last {missing} bytes are missing; put a copy in its place, or move this file "
-                "(and its .wal) out of the data folder to go on without it"
-            )
         how = "READ_ONLY" if read_only else f"STORAGE_VERSION '{STORAGE_VERSION}'"
         deadline = time.monotonic() + self.options.lock_wait
         repaired = False

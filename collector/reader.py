@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from collector import views
 from collector.layout import DataFolder, StoreError, quoted
-from collector.repair import damage_position, damaged_file, missing_bytes
+from collector.repair import cut_off, damage_position, damaged_file
 from collector.statement import QueryRefused, check_statement
 
 log = logging.getLogger("agent_slo.reader")
@@ -183,6 +183,11 @@ def _open_files(folder: DataFolder) -> Reader:
         for path, alias in ((folder.core, "core"), (folder.work, "work")):
             if path.exists():
                 _attach(con, path, alias, reader)
+        named = {f.database: f.path for f in folder.span_files() if f.database in databases}
+        for path, missing in cut_off(con, named | {"core": folder.core, "work": folder.work}):
+            # What is still there can be read; a query over the rest says so.
+            reader.skipped.append(f"{path.name}: at least {missing} bytes at its end are missing")
+            log.warning("%s: at least %d bytes at its end are missing", path, missing)
         databases = [d for d in databases if _has_tables(con, d)]
         if not databases:
             con.execute("ATTACH ':memory:' AS spans_none")
@@ -201,10 +206,6 @@ def _open_files(folder: DataFolder) -> Reader:
 
 def _attach(con: duckdb.DuckDBPyConnection, path: Path, alias: str, reader: Reader) -> bool:
     try:
-        if os.access(path, os.R_OK) and (missing := missing_bytes(path)):
-            reader.skipped.append(f"{path.name}: its last {missing} bytes are missing")
-            log.warning("left out %s: its last %d bytes are missing", path, missing)
-            return False
         con.execute(f"ATTACH {quoted(path)} AS {alias} (READ_ONLY)")
         return True
     except duckdb.Error as e:

@@ -9,23 +9,20 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import duckdb
 
 log = logging.getLogger("agent_slo.store")
 
 _POSITION = re.compile(r"WAL file.*byte position (\d+)", re.DOTALL)
 # A DuckDB file begins with three 4 KiB headers; a shorter one was never finished and holds nothing.
 _SMALLEST_FILE = 12_288
-_MAGIC = b"DUCK"
-# The two headers that a checkpoint writes in turn: checksum, number, two blocks, how many blocks of what size.
-_HEADERS = (4_096, 8_192)
-_HEADER = struct.Struct("<QQqqQQ")
 _BLOCK = re.compile(r"stored checksum (\d+) in block at location (\d+)")
 _NAMED = re.compile(r'(?:Could not read|Could not seek|Cannot read).*?file "([^"]+)"', re.DOTALL)
 
@@ -53,21 +50,21 @@ def damage_position(message: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def missing_bytes(database: Path) -> int:
-    """Bytes that a database file lacks of what its newest header counts; 0 when it is whole or no such file.
+def cut_off(con: duckdb.DuckDBPyConnection, files: Mapping[str, Path]) -> list[tuple[Path, int]]:
+    """Of the attached files, by name, those that are shorter than the blocks in use are long, and by how many bytes at
+    least. Only what is in memory since the file was opened is asked, and its size: what the blocks hold is not read.
 
-    Only the headers are read, so this costs nothing; whether the blocks hold what they held it does not tell. Not for
-    a file that this process has open: it would lose its lock. Raises OSError when it cannot be read.
+    The header's own count of blocks will not do: it counts free ones that a checkpoint cut off the end.
     """
-    with database.open("rb") as f:
-        begin = f.read(_SMALLEST_FILE)
-    if len(begin) < _SMALLEST_FILE or begin[8:12] != _MAGIC:
-        return 0
-    newest = max((_HEADER.unpack_from(begin, at) for at in _HEADERS), key=lambda h: h[1])
-    *_, blocks, block_size = newest
-    if block_size.bit_count() != 1 or block_size > 1 << 20:  # a layout that we do not know
-        return 0
-    return int(max(0, _SMALLEST_FILE + blocks * block_size - database.stat().st_size))
+    sizes = con.execute(
+        "SELECT database_name, block_size, used_blocks FROM pragma_database_size()"
+    ).fetchall()
+    missing = (
+        (files[name], _SMALLEST_FILE + block * used - files[name].stat().st_size)
+        for name, block, used in sizes
+        if name in files
+    )
+    return [(path, bytes_) for path, bytes_ in missing if bytes_ > 0]
 
 
 def damaged_file(message: str, files: Sequence[Path]) -> tuple[Path, str] | None:

@@ -36,7 +36,7 @@ from collector.instance import Instance
 from collector.layout import DataFolder, FolderGoneError, NoRoomError, StoreBusyError, StoreError
 from collector.migrations import upgrade
 from collector.presence import Presence
-from collector.repair import Repair, damaged_file
+from collector.repair import Repair, cut_off, damaged_file
 from collector.seldom import Seldom
 from collector.span_files import SpanFile, is_full, log_size, remove
 from collector.store_options import StoreOptions
@@ -200,9 +200,7 @@ class Store:
         # Every query over the file complains again; to find it takes some milliseconds.
         path = self._complaints.get(message)
         if path is None:
-            found = damaged_file(
-                message, [*(f.path for f in self.files()), self.folder.core, self.folder.work]
-            )
+            found = damaged_file(message, self._paths())
             if found is None:
                 return None
             path, line = found
@@ -445,15 +443,32 @@ class Store:
             for file in catalogue.files[:-1]:
                 if log_size(file.path):
                     self._upkeep.queue.put(file.database)
+            self._check_whole()
             self._last_seq = max(self._last_seq, self._forgotten_seq(), *(f.max_seq for f in catalogue.files))
             catalogue.swap_span_views()
             self._presence.hold(catalogue.files[-1])
             self._writer = instance.root.cursor()
             self.refresh_views()
             instance.lock()
-        except BaseException:
+        except BaseException as e:
             instance.close()
+            if isinstance(e, duckdb.Error) and (found := damaged_file(str(e), self._paths())) is not None:
+                raise StoreError(found[1]) from e
             raise
+
+    def _paths(self) -> list[Path]:
+        """The files that are, or are to be, attached."""
+        return [*(f.path for f in self.folder.span_files()), self.folder.core, self.folder.work]
+
+    def _check_whole(self) -> None:
+        """Raises StoreError for a file that was cut off."""
+        named = {f.database: f.path for f in self._catalogue.files}
+        named |= {"core": self.folder.core, "work": self.folder.work}
+        for path, missing in cut_off(self._catalogue.instance.root, named):
+            raise StoreError(
+                f"{path} is damaged: at least {missing} bytes at its end are missing; put a copy in its place, or "
+                "move this file (and its .wal) out of the data folder to go on without it"
+            )
 
     def _clear_leftovers(self) -> None:
         """Remove what a crash in the middle of merging or rewriting left behind."""
