@@ -19,7 +19,7 @@ from collector.reader import ReaderError
 from dashboard.door import Answers, DoesNotAnswer, addresses, answers, data_folder
 from dashboard.filters import arrive, arrived, heed_keys, unsaid
 from dashboard.format import UNKNOWN, count, markdown_text, missing, one_line, safe_cell, when
-from dashboard.saying import clear_used
+from dashboard.saying import keep_fields
 
 FOLLOW_SECONDS = 3
 ROW_PIXELS = 33
@@ -85,7 +85,7 @@ def page(
     data = data_folder()
     opened = False
     brought = arrive()
-    clear_used()
+    keep_fields()
     tab(title)
     try:
         with answers(data) as reader:
@@ -112,11 +112,15 @@ def page(
     except ReaderError as error:
         if not opened:
             st.title(title, anchor=False)
-        st.error("The data cannot be read.", icon=":material/error:")
+        silent = isinstance(error, DoesNotAnswer)
+        st.error(
+            "The collector does not answer." if silent else "The data cannot be read.",
+            icon=":material/error:",
+        )
         st.text(str(error))
         # A timer looks whether that has changed.
         st.session_state["follow_mark"] = _UNREADABLE
-        if not opened and not isinstance(error, DoesNotAnswer):
+        if not opened and not silent:
             _pointing(data)
     # A fragment also runs within the page, where everything is fresh.
     st.session_state["just_drawn"] = True
@@ -212,8 +216,17 @@ def _follow(folder: str) -> None:
     try:
         with answers(Path(folder)) as reader:
             mark = _mark(reader, reader.row("pipeline") if "slo_status" in reader.views() else None)
+    except DoesNotAnswer as error:
+        # What is shown, and what somebody types, stays: there is nothing to draw in its place.
+        if st.session_state.get("follow_mark") != _UNREADABLE:
+            st.warning(markdown_text(f"What is shown may be old: {error}."), icon=":material/sync_problem:")
+            if not st.session_state.get("silence_told"):
+                st.toast("The collector does not answer.", icon=":material/sync_problem:")
+        st.session_state["silence_told"] = True
+        return
     except ReaderError:
         mark = _UNREADABLE
+    st.session_state["silence_told"] = False
     if st.session_state.get("follow_mark", mark) != mark:
         st.session_state["follow_mark"] = mark
         st.rerun()

@@ -233,8 +233,8 @@ def _door(folder: str, changed_ns: int) -> Reader:
 
 
 _SILENT = (
-    "the collector does not answer: wait for it, or stop it and start it again. It keeps its files to itself for as "
-    "long, so they cannot be read in its place. This page looks again every few seconds"
+    "the collector is there but does not answer: wait for it, or stop it and start it again. It keeps its files to "
+    "itself for as long, so they cannot be read in its place. This page looks again every few seconds"
 )
 
 

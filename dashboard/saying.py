@@ -45,10 +45,12 @@ def forget_note(about: str) -> None:
     st.session_state.setdefault(_CLEARED, []).append(f"note_{about}")
 
 
-def clear_used() -> None:
-    """Empty the fields whose text was used; before any of them is drawn."""
+def keep_fields() -> None:
+    """Keep what the fields hold and empty those whose text was used; before any is drawn, and if none will be."""
+    for key in [str(key) for key in st.session_state if str(key) == "by" or str(key).startswith("note_")]:
+        st.session_state[f"kept_{key}"] = st.session_state[key]
     for key in st.session_state.pop(_CLEARED, []):
-        st.session_state[key] = ""
+        st.session_state[key] = st.session_state[f"kept_{key}"] = ""
 
 
 def tell(

@@ -250,6 +250,8 @@ def _say(reader: Answers, row: Row, said: list[Row]) -> None:
         )
     elif asked is not None:
         label, words_of = asked
+        # What is drawn next stands beside what was said now.
+        del st.session_state[f"drawn_{about}"]
         tell(
             "incidents.say",
             {**words_of, "incident_id": about, **({"note": note} if note else {})},

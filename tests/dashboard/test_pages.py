@@ -83,8 +83,7 @@ def test_overview_shows_each_objective_in_words(open_page: OpenPage, tmp_path: P
     assert "Target 99% · 95% interval 96.0–99.2%" in said
     assert "Burn 1h — · 6h 0.4× · 3d 1.2×" in said
     assert (
-        "3 unknown: between 97.3–98.0% · 2 excluded (of environment test) · 34% of outcomes inferred"
-        in said
+        "3 unknown: between 97.3–98.0% · 2 excluded (of environment test) · 34% of outcomes inferred" in said
     )
     assert "Page alert:" in said
     assert "12 tasks · 0 running · 1 waiting for a human" in said
