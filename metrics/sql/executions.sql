@@ -2,9 +2,20 @@
 -- of tool is it, how did it end.
 -- Inputs: steps, witnessed, run_verdicts, task_runs, tool_classes.
 -- Steps 1 to 4 of the decision in docs/definitions (duplicate action).
-WITH calls AS (
+-- Where a session of many requests is one run and its log tells each of them, each opens an intent of its own.
+WITH requests AS (
+  SELECT trace_id, span_id, greatest(asked - 1, 0) * 1000000 AS later
+  FROM (
+    SELECT trace_id, span_id, role,
+      count(*) FILTER (WHERE mark = 'input') OVER (PARTITION BY run_id ORDER BY start_ns, mark = 'input' DESC NULLS LAST, span_id) AS asked
+    FROM steps
+    WHERE role = 'tool' OR mark = 'input'
+  )
+  WHERE role = 'tool' AND asked > 1
+),
+calls AS (
   SELECT
-    s.* EXCLUDE (task_id), t.task_id, t.intent, t.position AS run_position, r.verdict AS run_verdict, r.dropped AS run_dropped, r.half_span_ids,
+    s.* EXCLUDE (task_id), t.task_id, t.intent + coalesce(q.later, 0) AS intent, t.position AS run_position, r.verdict AS run_verdict, r.dropped AS run_dropped, r.half_span_ids,
     'span' AS seen_by,
     -- equal call id, tool, arguments, start and end under another span id: the same call, instrumented twice
     CASE WHEN s.call_id IS NULL THEN 1
@@ -12,6 +23,7 @@ WITH calls AS (
   FROM steps s
   JOIN task_runs t USING (run_id)
   JOIN run_verdicts r USING (run_id)
+  LEFT JOIN requests q ON q.trace_id = s.trace_id AND q.span_id = s.span_id
   WHERE s.role = 'tool' AND s.tool IS NOT NULL AND NOT s.same_tool_above
   UNION ALL BY NAME
   SELECT

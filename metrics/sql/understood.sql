@@ -57,6 +57,8 @@ SELECT
   CASE
     WHEN stated_role = 'build' THEN 'build'
     WHEN name = 'agent_slo.run.started' THEN 'start_marker'
+    -- the words of a user within a session that is one run
+    WHEN stated_role = 'other' AND operation = 'user_input' THEN 'input'
     -- a request or a message that was taken in for a named task: the task exists, whether an agent ever began it or not
     WHEN stated_role = 'other' AND kind IN ('server', 'consumer') AND coalesce(task_id_stated, resource_task_id, input_id) IS NOT NULL THEN 'accepted'
   END AS mark,

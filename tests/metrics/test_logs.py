@@ -186,6 +186,40 @@ def test_codex_and_gemini_are_read_alike(tmp_path: Path) -> None:
     assert (got["tool_calls"], got["decisions"]) == (2, [("approval", "edited", "edit")])
 
 
+def test_each_request_of_a_session_that_is_one_run_is_an_intent_of_its_own(tmp_path: Path) -> None:
+    talk = {"conversation.id": "c-1"}
+
+    def mailed(call: str) -> dict[str, Any]:
+        return {
+            **talk,
+            "tool_name": "send_email",
+            "call_id": call,
+            "arguments": '{"to": "ann"}',
+            "success": "true",
+        }
+
+    told = records(
+        "codex_exec",
+        ("codex.user_prompt", 1, {**talk, "prompt": "Mail Ann the status"}),
+        ("codex.tool_result", 3, mailed("k1x")),
+        ("codex.user_prompt", 60, {**talk, "prompt": "Mail Ann the status again"}),
+        ("codex.tool_result", 63, mailed("k2x")),
+        ("codex.tool_result", 64, mailed("k3x")),
+    )
+    with bench(tmp_path) as one:
+        send(one, told)
+        one.derive(at(90_000))
+        found = one.rows(
+            "SELECT call_id, duplicate IS NOT NULL AS twice FROM work.attempts ORDER BY start_ns"
+        )
+    # what the user asked for again is no repeat; what the model then did twice is
+    assert [(row["call_id"], row["twice"]) for row in found] == [
+        ("k1x", False),
+        ("k2x", False),
+        ("k3x", True),
+    ]
+
+
 def test_records_of_a_traced_coding_agent_are_not_counted_twice(tmp_path: Path) -> None:
     body = records(
         "claude-code",

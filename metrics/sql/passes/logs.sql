@@ -44,7 +44,7 @@ SELECT
   CASE WHEN failed THEN concat_ws(' ', status, coalesce(error, error_type)) END AS status_message,
   service, 'logs.' || family AS scope, NULL::VARCHAR AS scope_version, NULL::VARCHAR AS trace_state,
   json_object(
-    'gen_ai.operation.name', CASE kind WHEN 'model' THEN 'chat' WHEN 'tool' THEN 'execute_tool' END,
+    'gen_ai.operation.name', CASE kind WHEN 'model' THEN 'chat' WHEN 'tool' THEN 'execute_tool' WHEN 'prompt' THEN 'user_input' END,
     'gen_ai.conversation.id', conversation,
     'gen_ai.agent.name', {{agent}},
     'gen_ai.tool.name', tool,
