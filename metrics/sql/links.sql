@@ -21,11 +21,12 @@ ordered AS (
 ),
 -- the user's words, in every spelling a run shows
 worded AS (
-  SELECT run_id, start_ns, last_ns, service, conversation_id, verdict, root_ended, unnest(user_texts) AS words FROM r
+  SELECT run_id, trace_id, start_ns, last_ns, service, conversation_id, verdict, root_ended, unnest(user_texts) AS words FROM r
 ),
 repeated AS (
   SELECT
     *,
+    lag(CASE WHEN verdict = 'failed' THEN run_id END) OVER (PARTITION BY trace_id, words ORDER BY start_ns, run_id) AS failed_before,
     lag(run_id) OVER same_words AS same_input,
     lag(verdict = 'paused' OR NOT root_ended) OVER same_words AS same_input_open,
     lag(last_ns) OVER same_words AS same_input_last_ns,
@@ -113,6 +114,9 @@ links AS (
   UNION ALL
   -- an agent that starts below another which has ended already: the same run, taken up again in its own trace
   SELECT run_id, trace_id || '/' || resumes_root, 'join.resumed_in_trace' FROM r WHERE resumes_root IS NOT NULL
+  UNION ALL
+  -- a worker that tries again after an error, within the one request that the trace is
+  SELECT run_id, failed_before, 'join.retried_in_trace' FROM repeated WHERE failed_before IS NOT NULL
   UNION ALL
   SELECT run_id, coalesce(CASE WHEN trigger = 'resume' THEN open_before END, before), 'join.trigger_' || trigger
   FROM ordered

@@ -444,3 +444,27 @@ def test_a_name_that_says_two_things_writes_and_one_that_names_a_text_reads(memo
     memory.derive_only([request([root("t00", 0, 20, "Done."), *given])], at(90_000))
     found = memory.rows("SELECT tool, effect_class FROM work.attempts")
     assert {row["tool"]: row["effect_class"] for row in found} == names
+
+
+def test_a_worker_that_tries_again_in_its_trace_goes_on_with_the_task(memory: MemoryBench) -> None:
+    def tried(number: int, start: float, error: str | None) -> list[Span]:
+        told = {
+            "gen_ai__operation__name": "invoke_agent", "gen_ai__agent__name": "desk",
+            "gen_ai__input__messages": says("user", "Refund A-1"),
+            "gen_ai__output__messages": says("assistant", "Done."),
+        }  # fmt: skip
+        run = span(
+            "t00", f"invoke_agent {number}", start, start + 5, "job", id=f"run{number}", error=error, **told
+        )
+        paid = tool("t00", start + 2, "issue_refund", REFUND, f"refund R-{number}7 made")
+        paid["parentSpanId"] = run["spanId"]
+        return [run, paid]
+
+    job = span("t00", "run/worker", 0, 30, id="job")
+    memory.derive_only([request([job, *tried(1, 1, "APIError"), *tried(2, 10, None)])], at(90_000))
+    assert outcome(memory)[0] != "failed"
+    found = memory.rows("SELECT cause, effect FROM work.attempts WHERE duplicate = 'unprotected'")
+    assert found == [{"cause": "orchestrator_retry", "effect": "proven"}]
+    # a job that was done twice on purpose failed in neither
+    memory.derive_only([request([job, *tried(1, 1, None), *tried(2, 10, None)])], at(90_000))
+    assert len(memory.rows("SELECT 1 FROM core.tasks")) == 2
