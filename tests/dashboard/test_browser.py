@@ -338,9 +338,9 @@ def test_a_card_leads_to_its_objective(samples_address: str, watched: Watched) -
     watched.page.wait_for_url("**/objective?*slo=task-completion*")
     watched.says("The formula with these numbers", "Counted events")
     watched.page.get_by_text("Try it over the last 28 days").click()
-    watched.says("Save as an OpenSLO file")
+    watched.says("Save this one alone")
     with watched.page.expect_download() as download:
-        watched.page.get_by_text("Save as an OpenSLO file").click()
+        watched.page.get_by_text("Save this one alone").click()
     assert "kind: SLO" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
