@@ -76,7 +76,8 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         "CREATE OR REPLACE TEMP MACRO key_argument(arguments) AS "
         "CASE WHEN contains(lower(arguments), 'idempoten') THEN list_filter(json_extract_string(arguments, ["
         + ", ".join(f"'$.\"{name}\"'" for name in KEY_ARGUMENTS)
-        + "]), lambda key: key IS NOT NULL)[1] END"
+        + "]), lambda key: length(trim(key)) > 1 "
+        "AND lower(trim(key)) NOT IN ('null', 'none', 'undefined', 'true', 'false', '{}', '[]'))[1] END"
     )
     present = {
         name

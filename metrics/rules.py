@@ -118,7 +118,12 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         ("says_failed(said)", _says("said", known["admissions"])),
         ("judges_manner(name)", _says("name", known["evaluation_of_manner"])),
         ("says_nothing(said)", _says("left(said, 300)", known["no_answers"])),
-        ("gives_up(said)", _says("left(said, 300)", known["gave_up"])),
+        (
+            "gives_up(said)",
+            f"length(said) <= 300 AND {_says('trim(said)', known['gave_up'])} "
+            # `Sorry, but I could not` is no answer that comes after all
+            f"AND NOT {_says(_WITHOUT_SORRY, [known['but']])}",
+        ),
         ("asks_to_confirm(said)", _says("right(rtrim(said), 300)", known["pauses"]["questions"])),
         (
             "asks_a_person(tool)",
@@ -130,6 +135,13 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         # the word of a person that answers such a question
         ("begins_with_yes(said)", _begins(known["decisions"]["approved"])),
         ("begins_with_no(said)", _begins(known["decisions"]["rejected"])),
+        ("urges_on(said)", _says("said", [r"(^|\W)(yes|go ahead|please do|do it)(\W|$)"])),
+        # short words that ask nothing back, whatever the language
+        (
+            "replies(said)",
+            "NOT contains(said, '?') AND (length(trim(said)) <= 25 OR length(said) <= 120 AND "
+            f"{_says('said', [_beginning([*known['decisions']['approved'], *known['decisions']['rejected']])])})",
+        ),
         ("says_step_limit(said)", _says("said", known["step_limits"])),
         (
             "says_refused(said)",
@@ -140,6 +152,7 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
             _says("said", [p for p in settings.results.refused if p == DEFAULT_REFUSED], options=""),
         ),
         ("says_not_done(said)", _says("said", known["not_done"]["refused"])),
+        ("says_done(said)", _says("said", [known["done"]])),
         ("says_perhaps_done(said)", _says("said", known["not_done"]["unknown"])),
         (
             "says_unknown(said)",
@@ -171,10 +184,14 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
 
 def _begins(words: Sequence[str]) -> str:
     """SQL: the text is short and begins with one of the words."""
-    pattern = rf"^\W*({'|'.join(words)})(\W|$)"
-    return f"length(said) <= 120 AND {_says('said', [pattern])}"
+    return f"length(said) <= 120 AND {_says('said', [_beginning(words)])}"
 
 
+def _beginning(words: Sequence[str]) -> str:
+    return rf"^\W*({'|'.join(words)})(\W|$)"
+
+
+_WITHOUT_SORRY = r"regexp_replace(lower(said), '^\W*[a-z'' ]{0,30}(sorry|afraid|apolog[a-z]*)[,. ]*but ', '')"
 # A quotation of some length, as SQL spells it; an apostrophe within a word begins none.
 _QUOTED = r"""(^|\W)(''[^'']{8,}''|"[^"]{8,}")"""
 # An entity of the object's own: `"id": "R-1"`, `"refundId": 7`.

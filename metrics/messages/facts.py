@@ -203,7 +203,13 @@ def _output(facts: Facts, message: Message) -> None:
             facts.deferred.append(_call(part))
         elif kind == "text":
             texts.append(words_in(part))
-    asked = _calls(message)
+    # what the provider itself carried out is answered beside the call
+    answered = {
+        answer["id"]
+        for part in message.get("parts") or []
+        if kind_of(part) == "response" and (answer := _answer(Facts(), part, message))
+    }
+    asked = [call for call in _calls(message) if call["id"] is None or call["id"] not in answered]
     facts.requested += asked
     facts.unanswered = OrderedDict.fromkeys(call["id"] for call in asked)
     if message.get("finish_reason"):

@@ -50,6 +50,8 @@ def _plain_result(result: str | None) -> dict[str, str | None]:
         failed = failed or value.get("isError") is True or value.get("status") == "error"
         call_id = call_id or (value.get("id") if "response" in value else None)
         value = inner
+    if isinstance(value, list) and value and all(isinstance(p, dict) and _failing(p) for p in value):
+        failed = True
     if isinstance(value, (dict, list)):
         told = _failure_first(value)
         unchanged = call_id is None and told is value and not failed
@@ -65,12 +67,12 @@ def _plain_result(result: str | None) -> dict[str, str | None]:
 def _failure_first(value: Any) -> Any:
     """Return a result with what it says of its failure before all else, so that it is seen however long the rest is."""
     if isinstance(value, list):
-        return [_failure_first(value[0])] if len(value) == 1 and isinstance(value[0], dict) else value
+        return value
     if len(value) == 1:
         [(name, inner)] = value.items()
         held = _failure_first(inner) if name in _HOLDERS and isinstance(inner, dict) else inner
         return value if held is inner else {name: held}
-    told = [name for name in value if str(name).lower() in _FLAGS and value[name] is False]
+    told = _failing(value)
     # errors beside nothing else: beside a result they may be warnings
     told += [
         name
@@ -82,6 +84,10 @@ def _failure_first(value: Any) -> Any:
     if not told:
         return value
     return {**{name: value[name] for name in told}, **value}
+
+
+def _failing(value: dict[str, Any]) -> list[str]:
+    return [name for name in value if str(name).lower() in _FLAGS and value[name] is False]
 
 
 _FLAGS = frozenset({"success", "ok", "succeeded"})

@@ -76,7 +76,7 @@ SELECT
     WHEN says_unknown(IF(starts_with(result, '{'), result, unquoted(result))) THEN 'unknown'
     WHEN says_error(result) THEN outcome_of_error_text(left(result, 300))
     WHEN effect_class NOT IN ('read', 'control') AND says_perhaps_done(left(result, 2000)) THEN 'unknown'
-    WHEN effect_class NOT IN ('read', 'control') AND says_not_done(left(result, 2000)) THEN outcome_of_error_text(left(result, 300))
+    WHEN effect_class NOT IN ('read', 'control') AND says_not_done(left(result, 2000)) AND NOT says_done(left(result, 2000)) THEN outcome_of_error_text(left(result, 300))
     ELSE 'ok'
   END AS outcome,
   -- what makes two calls the same action: the configured key fields, else all arguments

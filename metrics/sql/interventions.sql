@@ -51,7 +51,7 @@ said AS (
 ),
 refusals AS (
   SELECT w.paused_run, bool_or(is_denial(h.text)) AS denied, true AS replied,
-    bool_and((starts_with(ltrim(h.text), '{') OR starts_with(ltrim(h.text), '[')) AND NOT is_denial(h.text)) AS with_data
+    bool_and(NOT is_denial(h.text)) AS no_denial
   FROM waiting w
   JOIN task_runs t ON t.task_id = w.task_id AND t.position > w.position
   JOIN (SELECT run_id, unnest(history, recursive := true) FROM run_verdicts) h(run_id, id, text) ON h.run_id = t.run_id AND h.id = w.call.id
@@ -60,7 +60,7 @@ refusals AS (
 -- a question put in words, and the words that answered it
 replies AS (
   SELECT p.run_id AS paused_run,
-    CASE WHEN bool_or(begins_with_no(r.user_text)) THEN 'rejected' WHEN bool_or(begins_with_yes(r.user_text)) THEN 'approved' ELSE 'answered' END AS decision
+    CASE WHEN bool_or(begins_with_yes(r.user_text) OR urges_on(r.user_text)) THEN 'approved' WHEN bool_or(begins_with_no(r.user_text)) THEN 'rejected' ELSE 'answered' END AS decision
   FROM pauses p
   JOIN next_runs n ON n.paused_run = p.run_id
   JOIN task_runs t ON t.task_id = p.task_id AND t.position = n.position
@@ -108,8 +108,9 @@ approvals AS (
   LEFT JOIN refusals f ON f.paused_run = p.run_id
   LEFT JOIN stated d ON d.paused_run = p.run_id
   LEFT JOIN replies y ON y.paused_run = p.run_id
-  -- a call that came back with data was carried out by whoever had asked (a browser, say): nothing tells of a person
-  WHERE NOT coalesce(p.rule = 'run.paused.call_left_open' AND f.with_data AND NOT coalesce(m.by_span, false) AND NOT asks_a_person(p.open_calls[1].name) AND coalesce(m.stated, d.decision, s.decision) IS NULL AND NOT coalesce(m.denied, false), false)
+  -- a call that came back without a word of denial was carried out by whoever had asked (a browser, say): nothing tells
+  -- of a person
+  WHERE NOT coalesce(p.rule = 'run.paused.call_left_open' AND f.no_denial AND NOT coalesce(m.by_span, false) AND NOT asks_a_person(p.open_calls[1].name) AND coalesce(m.stated, d.decision, s.decision) IS NULL AND NOT coalesce(m.denied, false), false)
 ),
 -- decisions stated where no run had paused: in-process approvals, answers, take-overs
 in_process AS (

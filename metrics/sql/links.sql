@@ -3,7 +3,7 @@
 -- In the order of docs/definitions: stated task id; the framework's own run id; a tool call id of both; conversation and
 -- evidence of continuation. A conversation alone is no evidence: it can hold many tasks.
 WITH r AS (
-  SELECT run_id, start_ns, last_ns, service, agent, conversation_id, invocation_id, task_id_stated, input_id, input_key, trigger,
+  SELECT run_id, start_ns, last_ns, root_end_ns, service, environment, agent, conversation_id, invocation_id, task_id_stated, input_id, input_key, trigger,
     verdict, rule, root_ended, open_calls, executed_ids, executed_calls, history, approvals, user_texts, user_id, trace_id, resumes_root
   FROM run_verdicts
 ),
@@ -21,12 +21,14 @@ ordered AS (
 ),
 -- the user's words, in every spelling a run shows
 worded AS (
-  SELECT run_id, trace_id, start_ns, last_ns, service, conversation_id, verdict, root_ended, unnest(user_texts) AS words FROM r
+  SELECT run_id, trace_id, start_ns, last_ns, root_end_ns, service, conversation_id, verdict, root_ended, unnest(user_texts) AS words FROM r
 ),
 repeated AS (
   SELECT
     *,
-    lag(CASE WHEN verdict = 'failed' THEN run_id END) OVER (PARTITION BY trace_id, words ORDER BY start_ns, run_id) AS failed_before,
+    lag(CASE WHEN verdict = 'failed' THEN run_id END) OVER same_words_in_trace AS failed_before,
+    -- the first run of a trace holds what stands around all its runs as well
+    lag(CASE WHEN verdict = 'failed' THEN root_end_ns END) OVER same_words_in_trace AS failed_before_end_ns,
     lag(run_id) OVER same_words AS same_input,
     lag(verdict = 'paused' OR NOT root_ended) OVER same_words AS same_input_open,
     lag(last_ns) OVER same_words AS same_input_last_ns,
@@ -35,6 +37,7 @@ repeated AS (
     lag(last_ns) OVER same_words_anywhere AS repeated_input_last_ns
   FROM worded
   WINDOW
+    same_words_in_trace AS (PARTITION BY trace_id, words ORDER BY start_ns, run_id),
     same_words AS (PARTITION BY conversation_id, words ORDER BY start_ns, run_id),
     same_words_anywhere AS (PARTITION BY conversation_id IS NULL, service, words ORDER BY start_ns, run_id)
 ),
@@ -116,7 +119,8 @@ links AS (
   SELECT run_id, trace_id || '/' || resumes_root, 'join.resumed_in_trace' FROM r WHERE resumes_root IS NOT NULL
   UNION ALL
   -- a worker that tries again after an error, within the one request that the trace is
-  SELECT run_id, failed_before, 'join.retried_in_trace' FROM repeated WHERE failed_before IS NOT NULL
+  SELECT run_id, failed_before, 'join.retried_in_trace' FROM repeated
+  WHERE start_ns BETWEEN failed_before_end_ns AND failed_before_end_ns + 3600000000000
   UNION ALL
   SELECT run_id, coalesce(CASE WHEN trigger = 'resume' THEN open_before END, before), 'join.trigger_' || trigger
   FROM ordered
@@ -127,7 +131,7 @@ links AS (
   FROM ordered o
   JOIN r b ON b.run_id = o.before
   WHERE o.conversation_id IS NOT NULL AND b.rule = 'run.paused.answer_asks'
-    AND len(list_filter(o.user_texts, lambda said: begins_with_yes(said) OR begins_with_no(said))) > 0
+    AND len(list_filter(o.user_texts, lambda said: replies(said))) > 0
   UNION ALL
   SELECT run_id, same_delivery, 'join.input_id' FROM ordered WHERE input_id IS NOT NULL AND coalesce(conversation_id, service) IS NOT NULL
   UNION ALL
@@ -152,7 +156,13 @@ WHERE a.start_ns <= b.start_ns
   -- what the sender states outranks what we infer
   AND NOT coalesce(a.task_id_stated <> b.task_id_stated, false)
   AND (l.rule IN ('join.stated_task_id', 'join.invocation_id', 'join.resumed_in_trace') OR NOT coalesce(a.conversation_id <> b.conversation_id, false))
-  AND (l.rule NOT IN ('join.same_input_after_crash', 'join.same_input_after_open_run') OR NOT coalesce(a.user_id <> b.user_id, false))
-  AND (l.rule <> 'join.same_input_after_crash' OR NOT coalesce(a.agent <> b.agent, false))
+  AND (l.rule NOT IN ('join.same_input_after_crash', 'join.same_input_after_open_run', 'join.retried_in_trace') OR NOT coalesce(a.user_id <> b.user_id, false))
+  AND (l.rule NOT IN ('join.same_input_after_crash', 'join.retried_in_trace') OR NOT coalesce(a.agent <> b.agent, false))
+  -- without a conversation a message id is one of the same agent, user and environment, of the same day and the same words
+  AND (l.rule <> 'join.input_id' OR a.conversation_id IS NOT NULL OR (
+    length(trim(a.input_id)) > 1 AND lower(trim(a.input_id)) NOT IN ('null', 'none', 'undefined', 'unknown', 'default')
+    AND NOT coalesce(a.agent <> b.agent OR a.user_id <> b.user_id OR a.environment <> b.environment, false)
+    AND NOT (len(a.user_texts) > 0 AND len(b.user_texts) > 0 AND NOT list_has_any(a.user_texts, b.user_texts))
+    AND b.start_ns - a.last_ns <= 86400000000000))
   -- the same input id is the evidence of a redelivery; two different ones are evidence of two requests
-  AND (l.rule NOT IN ('join.same_input_after_open_run', 'join.same_input_after_crash') OR NOT coalesce(a.input_id <> b.input_id, false))
+  AND (l.rule NOT IN ('join.same_input_after_open_run', 'join.same_input_after_crash', 'join.retried_in_trace') OR NOT coalesce(a.input_id <> b.input_id, false))

@@ -106,6 +106,6 @@ SELECT
   answer_captured AND said.output_text IS NULL AND len(said.requested) = 0 AND len(said.deferred) = 0 AS said_nothing,
   coalesce(said.requested, []) AS requested,
   coalesce(said.deferred, []) AS deferred,
-  CASE WHEN no_tool_steps THEN list_concat(said.answered, said.returned) ELSE coalesce(said.answered, []) END AS answered,
+  CASE WHEN no_tool_steps OR role IN ('agent', 'workflow') THEN list_concat(said.answered, said.returned) ELSE coalesce(said.answered, []) END AS answered,
   coalesce(said.approvals, []) AS approvals
 FROM finished

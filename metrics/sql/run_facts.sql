@@ -28,11 +28,16 @@ tools AS (
       OR (w.disposition_stated IS NULL AND NOT coalesce(k.hands_over, false) AND w.results_captured AND w.result IS NULL AND w.status <> 'error')
       OR (w.disposition_stated IS NULL AND NOT coalesce(k.hands_over, false) AND NOT w.results_captured AND w.result IS NULL AND w.status <> 'error' AND w.start_ns >= m.last_ns)
       OR says_pause(w.result) AS is_half,
-    w.is_interrupt OR says_pause(w.result) AS says_pause
+    w.is_interrupt OR says_pause(w.result) AS says_pause,
+    coalesce(k.configured_effect, w.effect_stated, k.guessed_effect) IN ('write', 'idempotent_write') AS writes
   FROM work w
   LEFT JOIN last_model m ON m.run_id = w.run_id
   LEFT JOIN tool_classes k ON k.tool = w.tool
   WHERE w.role = 'tool'
+),
+-- what the root's own record of the talk says was answered: a call that only gave the answer its shape has no span
+came_back AS (
+  SELECT run_id, flatten(list(list_transform(answered, lambda a: a.id))) AS ids FROM work WHERE is_root AND len(answered) > 0 GROUP BY run_id
 ),
 asked AS (
   SELECT run_id, start_ns, unnest(requested) AS call FROM last_model
@@ -40,11 +45,12 @@ asked AS (
 pending AS (
   SELECT a.run_id, list(a.call ORDER BY a.call) AS calls
   FROM asked a
-  WHERE NOT EXISTS (
+  LEFT JOIN came_back b ON b.run_id = a.run_id
+  WHERE NOT coalesce(list_contains(b.ids, a.call.id), false) AND NOT EXISTS (
     SELECT 1 FROM tools t
     WHERE t.run_id = a.run_id AND NOT t.is_half
       AND ((t.call_id = a.call.id AND (t.start_ns >= a.start_ns OR NOT counts_only(t.call_id, t.tool)))
-           OR ((t.call_id IS NULL OR a.call.id IS NULL) AND t.tool = a.call.name AND t.start_ns >= a.start_ns))
+           OR ((t.call_id IS NULL OR a.call.id IS NULL) AND bare_tool(t.tool) = bare_tool(a.call.name) AND t.start_ns >= a.start_ns))
   )
   GROUP BY a.run_id
 ),
@@ -68,7 +74,7 @@ interrupts AS (
   GROUP BY w.run_id
 ),
 tool_facts AS (
-  SELECT run_id, max(start_ns) FILTER (WHERE NOT same_tool_above) AS last_tool_ns,
+  SELECT run_id, bool_or(writes AND NOT is_half AND status <> 'error') AS wrote, max(start_ns) FILTER (WHERE NOT same_tool_above) AS last_tool_ns,
     max(start_ns) FILTER (WHERE NOT same_tool_above AND result IS NULL) AS last_bare_tool_ns, count(*) FILTER (WHERE NOT same_tool_above) AS tool_calls,
     list(DISTINCT call_id ORDER BY call_id) FILTER (WHERE call_id IS NOT NULL AND NOT is_half) AS executed_ids,
     list(DISTINCT struct_pack(id := call_id, name := tool, arguments := arguments)) FILTER (WHERE tool IS NOT NULL AND NOT is_half) AS executed_calls
@@ -154,6 +160,8 @@ SELECT
   says_pause(w.root_output) AS answer_says_pause,
   list_concat(coalesce(w.root_deferred, []), coalesce(m.deferred, [])) AS deferred,
   coalesce(t.tool_calls, 0) AS tool_calls,
+  coalesce(t.wrote, false) AS wrote,
+  len(m.requested) > 0 AND len(list_filter(m.requested, lambda c: NOT coalesce(list_contains(b.ids, c.id), false))) = 0 AS all_came_back,
   t.last_tool_ns, t.last_bare_tool_ns,
   coalesce(t.executed_ids, []) AS executed_ids,
   coalesce(t.executed_calls, []) AS executed_calls,
@@ -164,6 +172,7 @@ FROM whole w
 LEFT JOIN last_model m ON m.run_id = w.run_id
 LEFT JOIN models f ON f.run_id = w.run_id AND f.from_start = 1
 LEFT JOIN pending p ON p.run_id = w.run_id
+LEFT JOIN came_back b ON b.run_id = w.run_id
 LEFT JOIN halves h ON h.run_id = w.run_id
 LEFT JOIN interrupts i ON i.run_id = w.run_id
 LEFT JOIN tool_facts t ON t.run_id = w.run_id

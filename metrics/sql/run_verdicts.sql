@@ -8,7 +8,7 @@ WITH judged AS (
     coalesce(trigger_stated, CASE WHEN len(approvals) > 0 THEN 'resume' END) AS trigger,
     -- a stated result of the root, else the last model's answer; with content capture off, tokens and a stop-class finish
     -- an answer that was cut off, or a runtime's word in place of one, is none
-    coalesce(NOT says_nothing(coalesce(root_output, last_model_output)), true) AND coalesce((root_output IS NOT NULL AND coalesce(last_model_finish, 'stop') <> 'length')
+    coalesce(NOT says_nothing(coalesce(root_output, last_model_output)), true) AND coalesce((root_output IS NOT NULL AND NOT (coalesce(last_model_finish = 'length', false) AND coalesce(contains(root_output, last_model_output), true)))
       OR (last_model_output IS NOT NULL AND coalesce(last_model_finish, 'stop') = 'stop' AND len(pending) = 0 AND coalesce(last_tool_ns, 0) < last_model_ns)
       OR (last_model_output_tokens > 0 AND last_model_finish = 'stop' AND NOT last_model_said_nothing)
       OR (last_model_span_id IS NULL AND root_output_tokens > 0 AND root_finish = 'stop'), false) AS answered,
@@ -27,7 +27,7 @@ WITH judged AS (
       WHEN len(pending) > 0 AND answer_says_pause THEN 'paused'
       WHEN has_agent_root AND (len(pending) > 0 OR len(halves) > 0) AND root_output IS NULL THEN 'paused'
       WHEN asked_for_a_tool THEN 'paused'
-      WHEN has_agent_root AND asks_to_confirm(coalesce(root_output, last_model_output)) THEN 'paused'
+      WHEN has_agent_root AND NOT wrote AND asks_to_confirm(coalesce(root_output, last_model_output)) THEN 'paused'
       WHEN last_model_empty THEN 'aborted'
       ELSE 'ended'
     END AS verdict,
@@ -47,7 +47,7 @@ WITH judged AS (
       WHEN has_agent_root AND len(pending) > 0 AND root_output IS NULL THEN 'run.paused.call_left_open'
       WHEN has_agent_root AND len(halves) > 0 AND root_output IS NULL THEN 'run.paused.call_without_result'
       WHEN asked_for_a_tool THEN 'run.paused.asked_for_a_tool'
-      WHEN has_agent_root AND asks_to_confirm(coalesce(root_output, last_model_output)) THEN 'run.paused.answer_asks'
+      WHEN has_agent_root AND NOT wrote AND asks_to_confirm(coalesce(root_output, last_model_output)) THEN 'run.paused.answer_asks'
       WHEN last_model_empty THEN 'run.aborted.empty_model_call'
       ELSE 'run.ended'
     END AS rule
@@ -56,7 +56,8 @@ WITH judged AS (
       *,
       last_model_error AND coalesce(last_tool_ns, 0) < last_model_start_ns AS ends_on_error,
       -- without content the call itself is not seen, only that the last word of the model was to ask for one
-      coalesce(has_agent_root AND last_model_finish = 'tools' AND coalesce(last_tool_ns, 0) < last_model_start_ns AND root_output IS NULL, false)
+      coalesce(has_agent_root AND last_model_finish = 'tools' AND coalesce(last_tool_ns, 0) < last_model_start_ns AND root_output IS NULL
+        AND NOT all_came_back, false)
         AS asked_for_a_tool
     FROM run_facts
   )

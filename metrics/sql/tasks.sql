@@ -101,17 +101,18 @@ handed AS (
     AND NOT EXISTS (SELECT 1 FROM executions x WHERE x.run_id = e.run_id AND x.is_side_effect AND x.disposition = 'executed' AND x.start_ns > e.start_ns)
   GROUP BY t.task_id
 ),
--- the last model call asked for a tool, no such call is seen, and the run gave an answer all the same; a call whose
--- arguments are the answer only gave it its shape
+-- the last model call asked for a side effect, no such call is seen, and the run gave an answer all the same, which no model
+-- call of its own had given before; a call whose arguments are the answer only gave it its shape
 unmade AS (
   SELECT r.run_id, min(r.last_model_span_id) AS span_id
   FROM (SELECT run_id, last_model_span_id, root_output, unnest(pending) AS call FROM run_verdicts WHERE verdict = 'ended' AND root_output IS NOT NULL) r
-  LEFT JOIN tool_classes k ON k.tool = r.call.name
-  WHERE coalesce(k.configured_effect, k.guessed_effect, 'unknown') <> 'control'
+  JOIN tool_classes k ON k.tool = r.call.name
+  WHERE coalesce(k.configured_effect, k.guessed_effect) IN ('write', 'idempotent_write', 'escalate')
     AND NOT coalesce(canonical_arguments(r.root_output) = r.call.arguments, false)
+    AND len(argument_leaves(r.call.arguments)) > 0
     AND len(list_filter(argument_leaves(r.call.arguments), lambda v: v = trim(r.root_output) OR (length(v) >= 20 AND contains(r.root_output, v)))) = 0
-    AND NOT (starts_with(ltrim(r.root_output), '{') AND len(argument_leaves(r.call.arguments)) > 0
-      AND len(list_filter(argument_leaves(r.call.arguments), lambda v: NOT contains(r.root_output, v))) = 0)
+    AND NOT (starts_with(ltrim(r.root_output), '{') AND len(list_filter(argument_leaves(r.call.arguments), lambda v: NOT contains(r.root_output, v))) = 0)
+    AND NOT EXISTS (SELECT 1 FROM steps s WHERE s.run_id = r.run_id AND s.is_model_call AND s.output_text = r.root_output)
   GROUP BY r.run_id
 ),
 -- something was done to the outside world, or a person said that it must not be
@@ -155,7 +156,7 @@ timed AS (
     p.task_id IS NOT NULL AS approved_open,
     q.span_id AS unreported_span_id,
     um.span_id AS unmade_span_id,
-    l.verdict = 'ended' AND ac.task_id IS NULL AND gives_up(coalesce(l.root_output, l.last_model_output)) AS gave_up,
+    l.verdict = 'ended' AND ac.task_id IS NULL AND coalesce(w.claimed, '') <> 'success' AND gives_up(coalesce(l.root_output, l.last_model_output)) AS gave_up,
     o.n AS loose, o.span_id AS loose_span_id, x.span_id AS unwitnessed_span_id,
     -- whoever says that it failed is believed, unless what it tried may have been done all the same
     coalesce(w.claimed = 'failure', false) AND NOT coalesce(o.perhaps_done, false) AND x.span_id IS NULL AS says_failed

@@ -106,11 +106,13 @@ SELECT
   ], lambda said: said IS NOT NULL) AS misstated,
   coalesce(trouble IS NOT NULL AND names_interrupt(u.trouble), false) AS is_interrupt,
   CASE WHEN contains(events, 'gen_ai.evaluation.') THEN
-    list_filter(
-      list_transform(json_extract(events, '$[*].attributes'), lambda a: struct_pack(
-        name := coalesce(json_extract_string(a, '$."gen_ai.evaluation.name"'), ''),
-        label := lower(json_extract_string(a, '$."gen_ai.evaluation.score.label"')))),
-      lambda e: e.label IS NOT NULL AND NOT judges_manner(e.name))[1].label
+    -- of several the latest
+    list_reverse_sort(list_filter(
+      list_transform(json_extract(events, '$[*]'), lambda e: struct_pack(
+        at := coalesce(try_cast(json_extract_string(e, '$.time_ns') AS BIGINT), 0),
+        label := lower(json_extract_string(e, '$.attributes."gen_ai.evaluation.score.label"')),
+        name := coalesce(json_extract_string(e, '$.attributes."gen_ai.evaluation.name"'), ''))),
+      lambda e: e.label IS NOT NULL AND NOT judges_manner(e.name)))[1].label
   END AS evaluation,
   input_messages, output_messages, output, tool_calls, attributes, events
 FROM (

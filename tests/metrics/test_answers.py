@@ -32,8 +32,9 @@ def asks(*calls: tuple[str, str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 def root(trace: str, start: float, end: float, answer: str | None = None, **more: Any) -> Span:
     told = {} if answer is None else {"gen_ai__output__messages": says("assistant", answer)}
+    more = {"gen_ai__agent__name": trace, **more}
     return span(trace, "invoke_agent desk", start, end, id="root", gen_ai__operation__name="invoke_agent",
-                gen_ai__agent__name=trace, **told, **more)  # fmt: skip
+                **told, **more)  # fmt: skip
 
 
 def model(
@@ -87,6 +88,11 @@ FAILED = [
     "Could not issue the refund: card expired.",
     "Refund rejected: card expired",
     "Fehler: Karte abgelaufen",
+    "The refund failed.",
+    "The refund could not be issued because the card expired.",
+    "Refund not issued: card expired",
+    "ValueError: card expired",
+    '[{"success": false, "id": 1}, {"success": false, "id": 2}]',
 ]
 
 
@@ -109,6 +115,9 @@ QUOTING = [
     '{"refund": {"id": "R-1"}, "mail": {"success": false}}',
     '{"id": "R-1", "errors": ["no receipt sent"]}',
     "Subject: request was not approved. The user rejected the offer.",
+    "Could not send receipt, but refund R-1 issued.",
+    '{"success": true, "status": "failed", "id": "R-1"}',
+    '[{"success": false, "id": 1}, {"success": true, "id": 2}]',
 ]
 
 
@@ -169,6 +178,46 @@ def test_an_answer_that_is_none_completes_nothing(memory: MemoryBench) -> None:
         ),
     )
     assert column(memory, "rule FROM core.tasks") == [rule for _, rule in NO_ANSWERS]
+
+
+ANSWERS = [
+    "I couldn't find any late orders.",
+    "You can reset your password under Settings. I can't see your password myself.",
+    "I could not find any problems with the contract. All clauses are standard.",
+    "I can't wait to help! Your order ships on Tuesday.",
+    "We couldn't be happier to tell you that your application is accepted.",
+    "I can't do this for you, but here is how: 1. go 2. come",
+    "Subject: Absence\nI'm sorry, but I can't attend",
+    "Ich kann leider nicht sagen, wann genau, aber die Lieferung kommt am Dienstag.",
+    "Je ne peux pas vous voir, mais votre commande arrivera mardi.",
+    "Error: ECONNREFUSED means that nothing listens on the port. Start the server.",
+    "Agent stopped due to max iterations is a LangChain message: raise max_iterations.",
+    '{"status":"failed","order_id":"A-1","reason":"card expired"}',
+    '{"error":"ECONNREFUSED","explanation":"x","fix":"start the server"}',
+    "None",
+    "Order placed. Do you want to proceed with another order?",
+    "Please confirm receipt of this message.",
+    "The form asks: 'Do you want to proceed?'",
+]
+
+
+def test_words_of_failure_in_an_answer_are_not_the_failure_of_the_work(memory: MemoryBench) -> None:
+    all_at_once(
+        memory,
+        (
+            [
+                root(f"t{n:02}", 0, 10, answer),
+                model(f"t{n:02}", 1, says("assistant", answer), says("user", f"q{n}")),
+            ]
+            for n, answer in enumerate(ANSWERS)
+        ),
+    )
+    wrong = [
+        answer
+        for answer, became in zip(ANSWERS, column(memory, "outcome FROM core.tasks"), strict=True)
+        if became != "completed"
+    ]
+    assert wrong == []
 
 
 def test_who_did_the_work_may_say_that_something_else_was_not_possible(memory: MemoryBench) -> None:
@@ -257,7 +306,7 @@ def comes_back(trace: str, start: float, name: str, given: dict[str, Any], reply
         # a browser's work: nothing tells of a person
         ("show_map", '{"shown": true}', []),
         ("issue_refund", "The user rejected the call.", [("approval", "rejected")]),
-        ("issue_refund", "Not today.", [("approval", "rejected")]),
+        ("create_order", "Order O-1 created", []),
     ],
 )
 def test_what_came_back_says_whether_a_person_took_part(
@@ -344,7 +393,9 @@ def test_one_message_delivered_twice_is_one_task_without_any_conversation(
         for one in spans:
             for moment in ("startTimeUnixNano", "endTimeUnixNano"):
                 one[moment] = str(int(one[moment]) + number * 60_000_000_000)
-        spans[0]["attributes"].append({"key": "agent_slo.task.input_id", "value": {"stringValue": input_id}})
+        # the last of two equal keys counts
+        for key, value in (("agent_slo.task.input_id", input_id), ("gen_ai.agent.name", "desk")):
+            spans[0]["attributes"].append({"key": key, "value": {"stringValue": value}})
         sent.append(request(spans))
     memory.derive_only(sent, at(90_000))
     same = ids[0] == ids[1]
