@@ -106,9 +106,9 @@ def test_a_flood_of_large_requests_keeps_memory_bounded(
             with open_reader(tmp_path) as reader:
                 stored = reader.sql("SELECT count(*) AS n FROM spans").column("n")[0].as_py()
             assert stored == 20 * answers["taken"] > 0
-            # It idles at 180 MiB and peaks at 920 (HTTP) and 1210 (gRPC). 64 requests as sent and decoded would be 2.5
-            # GiB more; gRPC messages read as they come took 2150.
-            assert peak[0] < 1600 * MIB
+            # It idles at 180 MiB and peaks at 920 (HTTP) and 1210 (gRPC), with both cores taken by others at 1620. 64
+            # requests as sent and decoded would be 2.5 GiB more; gRPC messages read as they come took 2150.
+            assert peak[0] < 1900 * MIB
         finally:
             child.terminate()
 
