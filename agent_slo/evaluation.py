@@ -58,6 +58,7 @@ class Evaluation:
         self._as_of: datetime | None = None
         self._history_at: float | None = None
         self._history_took = 0.0
+        self._history_empty = False
         self._revisions: Revisions = {}
         self._history_stale = False
         self._drifts: Sequence[DriftRow] = ()
@@ -118,11 +119,15 @@ class Evaluation:
         if revisions != self._revisions:
             self._revisions, self._history_at = revisions, None
         began = time.monotonic()
-        least = max(CHANGED_HISTORY_SECONDS, self._history_took / SHARE_OF_TIME)
+        # whoever looks at the first tasks sees a line as soon as there is one
+        patience = 0.0 if self._history_empty else self._history_took / SHARE_OF_TIME
+        least = max(CHANGED_HISTORY_SECONDS, patience)
         age = None if self._history_at is None else began - self._history_at
         if age is not None and age < (least if self._history_stale else HISTORY_SECONDS):
             return
-        write_history(con, histories(con, objectives, as_of, revisions=revisions))
+        points = histories(con, objectives, as_of, revisions=revisions)
+        write_history(con, points)
+        self._history_empty = not any(point.n for point in points)
         self._history_at = time.monotonic()
         self._history_took = self._history_at - began
         self._history_stale = False
