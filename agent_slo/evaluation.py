@@ -119,9 +119,10 @@ class Evaluation:
         if revisions != self._revisions:
             self._revisions, self._history_at = revisions, None
         began = time.monotonic()
-        # whoever looks at the first tasks sees a line as soon as there is one
-        patience = 0.0 if self._history_empty else self._history_took / SHARE_OF_TIME
-        least = max(CHANGED_HISTORY_SECONDS, patience)
+        # whoever looks at the first tasks sees their line at once: nothing may change after them for long
+        least = (
+            0.0 if self._history_empty else max(CHANGED_HISTORY_SECONDS, self._history_took / SHARE_OF_TIME)
+        )
         age = None if self._history_at is None else began - self._history_at
         if age is not None and age < (least if self._history_stale else HISTORY_SECONDS):
             return
