@@ -106,7 +106,9 @@ class Derivation:
             worth = not behind or age >= BUSY_STATUS_SECONDS
             waited = stopping or age >= self.evaluation.pause
             partial = partial and behind
-            if not partial and (age >= STATUS_SECONDS or (changed and worth and waited)):
+            # What came last before it grew quiet is in the history soon, not with the next look at the clock.
+            last = not changed and not behind and self.evaluation.history_due
+            if not partial and (age >= STATUS_SECONDS or last or (changed and worth and waited)):
                 self.evaluation.run(store, now(), changed=changed)
                 delivery.wake()
                 evaluated, changed = began, False

@@ -133,6 +133,23 @@ class Evaluation:
         self._history_took = self._history_at - began
         self._history_stale = False
 
+    @property
+    def _history_age(self) -> float:
+        """Seconds since the history was computed."""
+        return float("inf") if self._history_at is None else time.monotonic() - self._history_at
+
+    @property
+    def _history_pause(self) -> float:
+        """Least seconds between two histories. Whoever looks at the first tasks sees their line at once."""
+        return (
+            0.0 if self._history_empty else max(CHANGED_HISTORY_SECONDS, self._history_took / SHARE_OF_TIME)
+        )
+
+    @property
+    def history_due(self) -> bool:
+        """Whether tasks changed after the last history, which had come too early to hold them."""
+        return self._history_stale and self._history_age >= self._history_pause
+
     def _drift(self, con: duckdb.DuckDBPyConnection, as_of: datetime) -> None:
         """Drift looks at whole days, so it is computed once a day, and when an operator moved a baseline."""
         create_baselines(con)

@@ -40,5 +40,9 @@ def test_the_first_tasks_are_in_the_history_at_once_and_later_ones_in_their_turn
     counted["n"] = 6
     # six seconds are a twelfth of seventy-five
     assert at(40) == [0, 5]
+    assert not evaluation.history_due
+    clock[0] = 100
+    assert evaluation.history_due
     assert at(100, changed=False) == [0, 5, 6]
+    assert not evaluation.history_due
     assert at(200, changed=False) == [0, 5, 6]
