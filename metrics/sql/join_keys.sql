@@ -65,7 +65,9 @@ keyed AS (
   SELECT trace_id, 'conversation:' || conversation_id, NULL FROM new_steps WHERE conversation_id IS NOT NULL
   UNION
   -- where no conversation is known, one service is delivered one message
-  SELECT trace_id, 'delivery:' || md5(concat_ws('|', service, input_id)), NULL FROM new_steps WHERE input_id IS NOT NULL AND service IS NOT NULL
+  SELECT trace_id, 'delivery:' || md5(concat_ws('|', service, input_id)), NULL FROM new_steps
+  -- those that links.sql may join: a placeholder would have all its traces decided again with each new one
+  WHERE length(trim(input_id)) > 1 AND lower(trim(input_id)) NOT IN ('null', 'none', 'undefined', 'unknown', 'default') AND service IS NOT NULL
   UNION
   SELECT trace_id, 'call:' || id, NULL FROM calls WHERE NOT counts_only(id, tool)
   UNION
