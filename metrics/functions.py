@@ -15,14 +15,8 @@ def _without_free_text(column: pa.ChunkedArray) -> pa.Array:
     return pa.array([canonical.without(text, free_text) for text in column.to_pylist()], pa.string())
 
 
-KEY_ARGUMENTS = (
-    "idempotency_key", "idempotencyKey", "idempotency-key", "Idempotency-Key", "idempotency_token", "idempotencyToken",
-)  # fmt: skip
-"""Arguments of tools under which an idempotency key is sent."""
-
-
 def _without_key(column: pa.ChunkedArray) -> pa.Array:
-    names = frozenset(name.lower() for name in KEY_ARGUMENTS)
+    names = frozenset(name.lower() for name in words()["key_arguments"])
     return pa.array([canonical.without(text, names) for text in column.to_pylist()], pa.string())
 
 
@@ -66,18 +60,6 @@ def register(con: duckdb.DuckDBPyConnection) -> None:
         # one id may count the calls of every answer anew: two tools under it are two calls
         "CREATE OR REPLACE TEMP MACRO same_call(id, tool, other_id, other_tool) AS "
         "id = other_id AND coalesce(tool = other_tool, true)"
-    )
-    con.execute(
-        # `mcp__bank__issue_refund` is the caller's name for the server's `issue_refund`: one call, told by both
-        "CREATE OR REPLACE TEMP MACRO bare_tool(tool) AS regexp_replace(tool, '^mcp__.+?__', '')"
-    )
-    con.execute(
-        # the key, where it is sent as an argument of the tool
-        "CREATE OR REPLACE TEMP MACRO key_argument(arguments) AS "
-        "CASE WHEN contains(lower(arguments), 'idempoten') THEN list_filter(json_extract_string(arguments, ["
-        + ", ".join(f"'$.\"{name}\"'" for name in KEY_ARGUMENTS)
-        + "]), lambda key: length(trim(key)) > 1 "
-        "AND lower(trim(key)) NOT IN ('null', 'none', 'undefined', 'true', 'false', '{}', '[]'))[1] END"
     )
     present = {
         name

@@ -102,12 +102,23 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         f"WHEN {_says('error_class' if r['of_class'] else 'words', [r['pattern']])} THEN '{r['class']}'"
         for r in known["retry"]
     )
+    # those that others stand on come first
+    con.execute(
+        # what a text quotes is not what it says
+        f"CREATE OR REPLACE TEMP MACRO unquoted(said) AS regexp_replace(said, '{_QUOTED}', ' ', 'g')"
+    )
+    con.execute(
+        f"CREATE OR REPLACE TEMP MACRO bare_tool(tool) AS regexp_replace(tool, '{known['tool_prefix']}', '')"
+    )
     for signature, expression in (
+        # the text of an id or a key that is nobody's own
+        (
+            "is_placeholder(text)",
+            f"length(trim(text)) <= 1 OR list_contains({_sql_list(known['placeholders'])}, lower(trim(text)))",
+        ),
         ("names_interrupt(error)", _says("error", known["pauses"]["errors"])),
         ("says_pause(said)", _says("said", known["pauses"]["results"])),
         ("says_denied(said)", _says("said", known["denials"])),
-        # what a text quotes is not what it says
-        ("unquoted(said)", f"regexp_replace(said, '{_QUOTED}', ' ', 'g')"),
         # an object that names what was made tells of that, whatever else stands in it
         (
             "is_denial(result)",
@@ -135,7 +146,7 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         # the word of a person that answers such a question
         ("begins_with_yes(said)", _begins(known["decisions"]["approved"])),
         ("begins_with_no(said)", _begins(known["decisions"]["rejected"])),
-        ("urges_on(said)", _says("said", [r"(^|\W)(yes|go ahead|please do|do it)(\W|$)"])),
+        ("urges_on(said)", _says("said", [rf"(^|\W)({'|'.join(known['urging'])})(\W|$)"])),
         # short words that ask nothing back, whatever the language
         (
             "replies(said)",
@@ -169,9 +180,16 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
     ):
         con.execute(
             f"CREATE OR REPLACE TEMP MACRO {signature} AS coalesce({expression}, false)"
-            if "CASE" not in expression and not signature.startswith("unquoted")
+            if "CASE" not in expression
             else f"CREATE OR REPLACE TEMP MACRO {signature} AS {expression}"
         )
+    paths = _sql_list([f'$."{name}"' for name in known["key_arguments"]])
+    con.execute(
+        # the key, where it is sent as an argument of the tool
+        "CREATE OR REPLACE TEMP MACRO key_argument(arguments) AS "
+        "CASE WHEN contains(lower(arguments), 'idempoten') THEN "
+        f"list_filter(json_extract_string(arguments, {paths}), lambda key: NOT is_placeholder(key))[1] END"
+    )
     # words that say what a call was about: not amounts, not currencies
     about = (
         "list_filter(failed, lambda w: regexp_matches(w, '[A-Za-z]') AND NOT regexp_matches(w, '^[A-Z]{3}$'))"
@@ -180,6 +198,11 @@ def _macros(con: duckdb.DuckDBPyConnection, known: dict[str, Any], settings: Met
         "CREATE OR REPLACE TEMP MACRO is_about(failed, later) AS "
         f"len({about}) = 0 OR list_has_any({about}, later)"
     )
+
+
+def _sql_list(texts: Sequence[str]) -> str:
+    quoted = ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+    return f"[{quoted}]"
 
 
 def _begins(words: Sequence[str]) -> str:

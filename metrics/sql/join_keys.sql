@@ -67,7 +67,7 @@ keyed AS (
   -- where no conversation is known, one service is delivered one message
   SELECT trace_id, 'delivery:' || md5(concat_ws('|', service, input_id)), NULL FROM new_steps
   -- those that links.sql may join: a placeholder would have all its traces decided again with each new one
-  WHERE length(trim(input_id)) > 1 AND lower(trim(input_id)) NOT IN ('null', 'none', 'undefined', 'unknown', 'default') AND service IS NOT NULL
+  WHERE input_id IS NOT NULL AND NOT is_placeholder(input_id) AND service IS NOT NULL
   UNION
   SELECT trace_id, 'call:' || id, NULL FROM calls WHERE NOT counts_only(id, tool)
   UNION

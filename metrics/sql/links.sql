@@ -160,7 +160,7 @@ WHERE a.start_ns <= b.start_ns
   AND (l.rule NOT IN ('join.same_input_after_crash', 'join.retried_in_trace') OR NOT coalesce(a.agent <> b.agent, false))
   -- without a conversation a message id is one of the same agent, user and environment, of the same day and the same words
   AND (l.rule <> 'join.input_id' OR a.conversation_id IS NOT NULL OR (
-    length(trim(a.input_id)) > 1 AND lower(trim(a.input_id)) NOT IN ('null', 'none', 'undefined', 'unknown', 'default')
+    NOT is_placeholder(a.input_id)
     AND NOT coalesce(a.agent <> b.agent OR a.user_id <> b.user_id OR a.environment <> b.environment, false)
     AND NOT (len(a.user_texts) > 0 AND len(b.user_texts) > 0 AND NOT list_has_any(a.user_texts, b.user_texts))
     AND b.start_ns - a.last_ns <= 86400000000000))
