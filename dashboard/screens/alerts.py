@@ -9,7 +9,6 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.alert_words import respelt
 from dashboard.chrome import badge, in_the_shell, open_task, page, rows_height, tab, table
 from dashboard.door import Answers
 from dashboard.filters import filter_bar, heed, offered
@@ -125,7 +124,6 @@ def _list(reader: Answers, choices: Row) -> None:
             {
                 **row,
                 "state": _state(row),
-                "summary": respelt("summary", row["summary"]),
                 "since": when(
                     row["fired_at"] if not missing(row["fired_at"]) else row["pending_since"], seconds=False
                 ),
@@ -176,7 +174,7 @@ def _alert(reader: Answers, row: Row) -> None:
                 ":material/flag:",
             )
             badge(_state(row), colour, icon)
-            st.text(one_line(respelt("summary", row["summary"])))
+            st.text(one_line(row["summary"]))
         moments = [
             ("pending since", row["pending_since"]),
             ("fired", row["fired_at"]),
@@ -215,7 +213,7 @@ def _alert(reader: Answers, row: Row) -> None:
     if said:
         st.subheader("What is said", anchor=False)
         table(
-            [{"what": _SAID.get(k, words({}, k)), "value": respelt(k, annotations[k])} for k in said],
+            [{"what": _SAID.get(k, words({}, k)), "value": annotations[k]} for k in said],
             {"what": "What", "value": "Value"},
             key="said",
             height=rows_height(len(said)),

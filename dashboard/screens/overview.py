@@ -9,7 +9,6 @@ from typing import Any
 import streamlit as st
 
 from dashboard import charts, colours
-from dashboard.alert_words import respelt
 from dashboard.cards import cards
 from dashboard.chrome import page, table
 from dashboard.days import drawn
@@ -168,7 +167,6 @@ def _alerts(reader: Answers, scope: Scope) -> None:
             [
                 {
                     **row,
-                    "summary": respelt("summary", row["summary"]),
                     "since": when(row["fired_at"], seconds=False),
                     "told": "" if missing(row["silenced_by"]) or row["silenced_by"] == "" else "silenced",
                 }

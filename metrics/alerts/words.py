@@ -12,7 +12,12 @@ from metrics.slo.status import StatusRow
 
 def share(value: float | None) -> str:
     """A share as a percentage; unknown is said."""
-    return "unknown" if value is None else f"{value * 100:.4g} %"
+    return "unknown" if value is None else f"{value * 100:.4g}%"
+
+
+def chance(value: float) -> str:
+    """A probability as a percentage; near the ends only that it is nearly certain."""
+    return share(value) if 0.001 <= value <= 0.999 else ">99.9%" if value > 0.5 else "<0.1%"
 
 
 def length(seconds: float) -> str:
@@ -37,8 +42,8 @@ def budget_words(row: StatusRow) -> str:
     if row.remaining is None:
         return "budget unknown"
     if row.remaining <= 0:
-        return f"budget overspent ({row.remaining * 100:.0f} % left)"
-    text = f"{row.remaining * 100:.0f} % of the budget left"
+        return f"budget overspent by {abs(row.remaining) * 100:.0f}%"
+    text = f"{row.remaining * 100:.0f}% of the budget left"
     forecast: Mapping[str, Any] = json.loads(row.exhaustion)
     seconds = forecast.get("rolling_s")
     if seconds is None:
@@ -77,9 +82,9 @@ def burn_annotations(row: StatusRow, pairs: list[Mapping[str, Any]]) -> dict[str
         "excluded": str(row.excluded),
     }
     if row.lower is not None and row.upper is not None:
-        found["interval"] = f"{share(row.lower)} to {share(row.upper)} (95 %)"
+        found["interval"] = f"{row.lower * 100:.3g}–{row.upper * 100:.3g}%"
     if row.p_met is not None:
-        found["chance_met"] = share(row.p_met)
+        found["chance_met"] = chance(row.p_met)
     for number, pair in enumerate(pairs):
         end = "" if number == 0 else f"_{number + 1}"
         long, short = burn[pair["long"]], burn[pair["short"]]

@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from dashboard.alert_words import respelt
 from dashboard.cards import excluded_words, share_figure
 from dashboard.screens.objective import share_range
 from tests.dashboard.conftest import OpenPage, texts
@@ -86,19 +85,3 @@ def test_objectives_of_which_all_is_unknown_are_cards_and_one_event_has_no_full_
     assert len(bars) == 3
     # The page of the objective opens too.
     assert "16 events, all unknown" in texts(open_page(data, "screens/objective.py", slo="latency"))
-
-
-@pytest.mark.parametrize(
-    ("key", "said", "spelt"),
-    [
-        ("chance_met", "0 %", "<0.1%"),
-        ("chance_met", "2.1e-05 %", "<0.1%"),
-        ("interval", "24.89 % to 54.1 % (95 %)", "24.9–54.1%"),
-        ("budget", "budget overspent (-2178 % left)", "budget overspent by 2178%"),
-        ("summary", "Cost: 4 of 9 bad; budget overspent (-20 % left)", "Cost: 4 of 9 bad; budget overspent by 20%"),
-        ("why", "burn 20 over 7d", "burn 20 over 7d"),
-        ("window", None, "None"),
-    ],
-)  # fmt: skip
-def test_alerts_are_spelt_as_the_pages_spell(key: str, said: str | None, spelt: str) -> None:
-    assert respelt(key, said) == spelt
